@@ -1,0 +1,39 @@
+"""What the expert showed: a list of episodes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from understudy.errors import UserError
+
+
+@dataclass(frozen=True)
+class Demonstrations:
+    """Episodes; `observations[i]` has one entry more than `actions[i]`, the final one."""
+
+    observations: list[np.ndarray]
+    actions: list[np.ndarray]
+    rewards: list[np.ndarray]
+    terminated: list[bool]  # ended by the task, as opposed to cut off
+
+    def __post_init__(self) -> None:
+        if not self.actions:
+            raise UserError("There are no demonstrations; give at least one episode.")
+        for i, (o, a, r) in enumerate(
+            zip(self.observations, self.actions, self.rewards, strict=True)
+        ):
+            if len(o) != len(a) + 1 or len(r) != len(a):
+                raise UserError(
+                    f"Demonstration {i} has {len(o)} observations, {len(a)} actions and "
+                    f"{len(r)} rewards; an episode of T actions has T + 1, T and T."
+                )
+            for name, values in (("observation", o), ("action", a), ("reward", r)):
+                if not np.isfinite(values).all():
+                    raise UserError(f"Demonstration {i} has an {name} that is not finite (NaN).")
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    @property
+    def returns(self) -> np.ndarray:
+        return np.array([r.sum() for r in self.rewards])

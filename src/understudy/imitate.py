@@ -1,0 +1,262 @@
+"""`imitate`: from an MDP and an expert to a policy, in one call.
+
+A `Config` says what a user wants; `plan` turns it into the learner's `Protocol` (shapes) and
+`Settings` (numbers).
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from understudy import mdp as mdps
+from understudy import occupancy as occupancies
+from understudy import tabular, updates
+from understudy import window as windows
+from understudy.demos import Demonstrations
+from understudy.errors import UserError
+from understudy.mdp import MDP
+from understudy.model import theory_scale
+from understudy.tabular import Problem, Protocol, Settings
+from understudy.types import Occupancy
+
+
+@dataclass(frozen=True)
+class Config:
+    """How to learn. The defaults are the paper's MiniGrid runs with N = 32."""
+
+    interactions: int = 10_000
+    """Environment steps in all."""
+    window: str = "32"
+    """Policies to reuse: N, 'all', or a growing 'c*k^a' such as '2*k^0.4'."""
+    beta: tuple[float, ...] = ()
+    """Weights of the policies, most recent first; uniform if none are given."""
+    points: int = 32
+    """Data points m per reward update; 0 takes the whole window."""
+    fresh: int | None = None
+    """New interactions per iteration; max(1, m // N) if not given (equal estimation budget)."""
+    batch: int | None = None
+    """Collect this many whole trajectories per iteration instead, and use the whole window."""
+    steps: Literal["paper", "theory"] = "paper"
+    """Step sizes of the paper's experiments, or of its Theorem 4.5."""
+    sigma: float | None = None
+    """Policy step size, in place of that of `steps`."""
+    eta: float | None = None
+    """Reward step size, in place of that of `steps`."""
+    model: Literal["known", "learned"] = "known"
+    """Evaluate policies with the true transitions, or with counts and an optimistic bonus."""
+    counts: Literal["shared", "stage"] = "shared"
+    """Learned model: counts shared across stages (stationary environments), or per stage."""
+    bonus: float = 1e-3
+    """Learned model: the exploration bonus, as a multiple of the theory's."""
+    reward: Literal["stage", "stationary"] = "stage"
+    """One reward per stage as in the theory, or the same at every stage."""
+    marks: int = 100
+    """How often the policy is measured along the way."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A config made definite for one MDP."""
+
+    protocol: Protocol
+    settings: Settings  # of one run, no batch axis
+    iterations: int
+    interactions: np.ndarray  # where the policy is measured
+    marks: np.ndarray  # the same in updates done
+
+
+@dataclass(frozen=True)
+class Result:
+    """A batch of runs, a row a seed."""
+
+    interactions: np.ndarray  # (marks,)
+    returns: np.ndarray  # (seeds, marks), exact
+    expert_return: float
+    policy: np.ndarray  # (seeds, H, S, A), the last
+    reward: np.ndarray  # (seeds, T, S, A), the last
+    seeds: tuple[int, ...]
+
+
+def imitate(
+    mdp: MDP,
+    expert: Demonstrations | Occupancy | np.ndarray | None = None,
+    config: Config = Config(),  # noqa: B008 (frozen)
+    *,
+    seeds: Sequence[int] = (0,),
+    progress: Callable[[int], object] | None = None,
+) -> Result:
+    """Learn to act like `expert`: demonstrations, an occupancy, or (None) the optimal policy.
+
+    `progress` is called now and then with the interactions done.
+    """
+    problem = Problem(mdp, expert_occupancy(mdp, expert))
+    p = plan(mdp, config)
+    settings = jax.tree.map(lambda x: jnp.stack([x] * len(seeds)), p.settings)
+    done = tabular.run(
+        problem,
+        settings,
+        p.protocol,
+        p.marks,
+        keys=keys_of(seeds),
+        pieces=20 if progress else 1,
+        progress=(lambda k: progress(k * p.protocol.fresh)) if progress else lambda k: None,
+    )
+    return Result(
+        interactions=p.interactions,
+        returns=np.asarray(done.returns),
+        expert_return=expert_return(problem),
+        policy=np.asarray(jax.vmap(updates.policy)(done.state.logits)),
+        reward=np.asarray(done.state.mu),
+        seeds=tuple(seeds),
+    )
+
+
+def keys_of(seeds: Sequence[int]) -> Array:
+    return jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
+
+
+def expert_return(problem: Problem) -> float:
+    """J(π_E, r) = Σ_h ⟨d_E, r⟩: for demonstrations, the mean return that they show."""
+    return float(jnp.sum(problem.expert * problem.mdp.reward))
+
+
+def expert_occupancy(
+    mdp: MDP, expert: Demonstrations | Occupancy | np.ndarray | None
+) -> Occupancy:
+    """d_E of whatever stands for the expert."""
+    if expert is None:
+        return mdps.occupancy(mdp, mdps.optimum(mdp, mdp.reward)[0])
+    if isinstance(expert, Demonstrations):
+        return occupancies.of_demonstrations(
+            _whole(expert.observations, "state"),
+            _whole(expert.actions, "action"),
+            expert.terminated,
+            mdp.shape,
+        )
+    d = np.asarray(expert, dtype=float)
+    if d.shape != mdp.shape:
+        raise UserError(f"The expert's occupancy has shape {d.shape}, not {mdp.shape} (H, S, A).")
+    if not np.isfinite(d).all() or (d < 0).any() or np.abs(d.sum((1, 2)) - 1).max() > 1e-6:
+        raise UserError("The expert's occupancy must be non-negative and sum to one per stage.")
+    return jnp.asarray(d)
+
+
+def _whole(episodes: list[np.ndarray], name: str) -> list[np.ndarray]:
+    for i, values in enumerate(episodes):
+        if values.ndim != 1 or not np.array_equal(values, np.round(values)):
+            raise UserError(
+                f"Demonstration {i} has {name}s of shape {values.shape}, type {values.dtype}; "
+                f"a finite MDP needs one whole number per step."
+            )
+    return [values.astype(np.int64) for values in episodes]
+
+
+# --- from wishes to numbers ----------------------------------------------------------------
+
+
+def plan(mdp: MDP, config: Config) -> Plan:
+    """Check a config and make it definite."""
+    H, S, A = mdp.shape
+    check(config)
+    c, alpha = windows.parse(config.window)
+    lanes, steps, points = 1, config.fresh, config.points or None
+    if config.batch is not None:
+        lanes, steps, points = config.batch, H, None
+    elif steps is None:
+        # Equal estimation budget: N policies supply the m points, so each owes m // N.
+        # A growing window passes m soon; it gets one interaction per iteration throughout.
+        steps = max(1, (points or 1) // int(c)) if alpha == 0 else 1
+    fresh = lanes * steps
+    K = config.interactions // fresh
+    if K < 1:
+        raise UserError(
+            f"{config.interactions} interactions are less than one iteration of {fresh}; "
+            f"allow more with --interactions."
+        )
+    # Step sizes follow the paper's K: updates where each is a whole batch, as in the theory, and
+    # interactions under the equal estimation budget, so that all N share one step size.
+    horizon_of_learning = K if config.batch is not None else config.interactions
+    if config.steps == "paper":
+        sigma, eta = updates.paper_steps(H, horizon_of_learning)
+    else:
+        sigma, eta = updates.theory_steps(H, S, A, horizon_of_learning)
+    slots = min(K, windows.largest(c, alpha, K))
+    lag = np.zeros(slots) if config.beta else np.ones(slots)
+    lag[: len(config.beta)] = config.beta[:slots]
+    if not config.model == "known" and config.counts == "shared" and mdp.prob.shape[0] != 1:
+        raise UserError(
+            "This MDP's transitions differ between stages; count per stage (counts='stage')."
+        )
+    settings = Settings(
+        sigma=jnp.asarray(sigma if config.sigma is None else config.sigma, float),
+        eta=jnp.asarray(eta if config.eta is None else config.eta, float),
+        bonus=jnp.asarray(config.bonus * theory_scale(H, S, A, K), float),
+        reuse=windows.Reuse(jnp.asarray(c, float), jnp.asarray(alpha, float), jnp.asarray(lag)),
+    )
+    protocol = Protocol(
+        lanes=lanes,
+        steps=steps,
+        slots=slots,
+        points=points,
+        known=config.model == "known",
+        shared_counts=config.counts == "shared",
+        stationary_reward=config.reward == "stationary",
+    )
+    interactions = np.unique(
+        np.linspace(0, config.interactions, config.marks + 1).round().astype(int)
+    )
+    # The policy in use after t interactions is the one of the last whole iteration.
+    return Plan(protocol, settings, K, interactions, interactions // fresh)
+
+
+def check(config: Config) -> None:
+    """Refuse what cannot be meant, by name."""
+    at_least = {"interactions": 1, "points": 0, "marks": 1, "fresh": 1, "batch": 1}
+    for name, least in at_least.items():
+        value = getattr(config, name)
+        if value is not None and value < least:
+            raise UserError(f"--{name} is {value}; it must be at least {least}.")
+    if config.fresh is not None and config.batch is not None:
+        raise UserError("--fresh and --batch exclude each other; give one of them.")
+    for name in ("sigma", "eta", "bonus"):
+        value = getattr(config, name)
+        if value is not None and not (math.isfinite(value) and value >= 0):
+            raise UserError(f"--{name} is {value}; it must be a finite number, zero or more.")
+    beta = np.asarray(config.beta, dtype=float)
+    if len(beta) and not (np.isfinite(beta).all() and (beta >= 0).all() and beta.sum() > 0):
+        raise UserError(f"--beta is {config.beta}; weights must be non-negative and not all zero.")
+
+
+def together(plans: Sequence[Plan]) -> tuple[Protocol, Settings]:
+    """One batch from plans that differ in numbers only (and in the slots of their windows)."""
+    slots = max(p.protocol.slots for p in plans)
+
+    def widen(lag: Float[Array, " slots"]) -> Array:
+        return jnp.pad(lag, (0, slots - len(lag)))  # no weight beyond a run's own window
+
+    rows = [
+        Settings(
+            p.settings.sigma,
+            p.settings.eta,
+            p.settings.bonus,
+            windows.Reuse(
+                p.settings.reuse.c, p.settings.reuse.alpha, widen(p.settings.reuse.lag)
+            ),
+        )
+        for p in plans
+    ]
+    protocols = {_widened(p.protocol, slots) for p in plans}
+    if len(protocols) > 1:
+        raise ValueError("plans of different shapes cannot share a batch")
+    return protocols.pop(), jax.tree.map(lambda *x: jnp.stack(x), *rows)
+
+
+def _widened(protocol: Protocol, slots: int) -> Protocol:
+    fields = {name: getattr(protocol, name) for name in protocol.__dataclass_fields__}
+    return Protocol(**{**fields, "slots": slots})
