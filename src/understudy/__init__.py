@@ -9,22 +9,23 @@ from typing import TYPE_CHECKING, Any
 from understudy.envs import register as _register
 
 if TYPE_CHECKING:
+    from understudy.config import Config
     from understudy.demos import Demonstrations
     from understudy.envs.empty_room import empty_room
     from understudy.errors import UserError
-    from understudy.imitate import Config, Result, imitate
+    from understudy.imitation import Result, imitate
     from understudy.mdp import MDP, from_arrays, from_function
 
 _HOME = {
-    "Config": "understudy.imitate",
+    "Config": "understudy.config",
     "Demonstrations": "understudy.demos",
     "MDP": "understudy.mdp",
-    "Result": "understudy.imitate",
+    "Result": "understudy.imitation",
     "UserError": "understudy.errors",
     "empty_room": "understudy.envs.empty_room",
     "from_arrays": "understudy.mdp",
     "from_function": "understudy.mdp",
-    "imitate": "understudy.imitate",
+    "imitate": "understudy.imitation",
 }
 
 __version__ = "0.1.0"

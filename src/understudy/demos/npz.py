@@ -33,8 +33,11 @@ def read(path: str | Path) -> Demonstrations:
         raise UserError(f"Demonstrations file {path} is not a readable .npz: {error}") from None
     lengths = arrays["lengths"].astype(int)
     total = int(lengths.sum())
-    if lengths.ndim != 1 or (lengths < 1).any() or len(arrays["actions"]) != total or (
-        len(arrays["observations"]) != total + len(lengths)
+    if (
+        lengths.ndim != 1
+        or (lengths < 1).any()
+        or len(arrays["actions"]) != total
+        or (len(arrays["observations"]) != total + len(lengths))
     ):
         raise UserError(
             f"Demonstrations file {path} has lengths that add up to {total} steps, "

@@ -4,60 +4,26 @@ A `Config` says what a user wants; `plan` turns it into the learner's `Protocol`
 `Settings` (numbers).
 """
 
-import math
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from understudy import mdp as mdps
 from understudy import occupancy as occupancies
 from understudy import tabular, updates
 from understudy import window as windows
+from understudy.config import Config, check
 from understudy.demos import Demonstrations
 from understudy.errors import UserError
 from understudy.mdp import MDP
 from understudy.model import theory_scale
 from understudy.tabular import Problem, Protocol, Settings
 from understudy.types import Occupancy
-
-
-@dataclass(frozen=True)
-class Config:
-    """How to learn. The defaults are the paper's MiniGrid runs with N = 32."""
-
-    interactions: int = 10_000
-    """Environment steps in all."""
-    window: str = "32"
-    """Policies to reuse: N, 'all', or a growing 'c*k^a' such as '2*k^0.4'."""
-    beta: tuple[float, ...] = ()
-    """Weights of the policies, most recent first; uniform if none are given."""
-    points: int = 32
-    """Data points m per reward update; 0 takes the whole window."""
-    fresh: int | None = None
-    """New interactions per iteration; max(1, m // N) if not given (equal estimation budget)."""
-    batch: int | None = None
-    """Collect this many whole trajectories per iteration instead, and use the whole window."""
-    steps: Literal["paper", "theory"] = "paper"
-    """Step sizes of the paper's experiments, or of its Theorem 4.5."""
-    sigma: float | None = None
-    """Policy step size, in place of that of `steps`."""
-    eta: float | None = None
-    """Reward step size, in place of that of `steps`."""
-    model: Literal["known", "learned"] = "known"
-    """Evaluate policies with the true transitions, or with counts and an optimistic bonus."""
-    counts: Literal["shared", "stage"] = "shared"
-    """Learned model: counts shared across stages (stationary environments), or per stage."""
-    bonus: float = 1e-3
-    """Learned model: the exploration bonus, as a multiple of the theory's."""
-    reward: Literal["stage", "stationary"] = "stage"
-    """One reward per stage as in the theory, or the same at every stage."""
-    marks: int = 100
-    """How often the policy is measured along the way."""
 
 
 @dataclass(frozen=True)
@@ -126,9 +92,7 @@ def expert_return(problem: Problem) -> float:
     return float(jnp.sum(problem.expert * problem.mdp.reward))
 
 
-def expert_occupancy(
-    mdp: MDP, expert: Demonstrations | Occupancy | np.ndarray | None
-) -> Occupancy:
+def expert_occupancy(mdp: MDP, expert: Demonstrations | Occupancy | np.ndarray | None) -> Occupancy:
     """d_E of whatever stands for the expert."""
     if expert is None:
         return mdps.occupancy(mdp, mdps.optimum(mdp, mdp.reward)[0])
@@ -215,48 +179,18 @@ def plan(mdp: MDP, config: Config) -> Plan:
     return Plan(protocol, settings, K, interactions, interactions // fresh)
 
 
-def check(config: Config) -> None:
-    """Refuse what cannot be meant, by name."""
-    at_least = {"interactions": 1, "points": 0, "marks": 1, "fresh": 1, "batch": 1}
-    for name, least in at_least.items():
-        value = getattr(config, name)
-        if value is not None and value < least:
-            raise UserError(f"--{name} is {value}; it must be at least {least}.")
-    if config.fresh is not None and config.batch is not None:
-        raise UserError("--fresh and --batch exclude each other; give one of them.")
-    for name in ("sigma", "eta", "bonus"):
-        value = getattr(config, name)
-        if value is not None and not (math.isfinite(value) and value >= 0):
-            raise UserError(f"--{name} is {value}; it must be a finite number, zero or more.")
-    beta = np.asarray(config.beta, dtype=float)
-    if len(beta) and not (np.isfinite(beta).all() and (beta >= 0).all() and beta.sum() > 0):
-        raise UserError(f"--beta is {config.beta}; weights must be non-negative and not all zero.")
-
-
-def together(plans: Sequence[Plan]) -> tuple[Protocol, Settings]:
-    """One batch from plans that differ in numbers only (and in the slots of their windows)."""
+def together(plans: Sequence[Plan]) -> tuple[Protocol, list[Settings]]:
+    """One protocol for plans that differ in numbers and in the slots of their windows only, and
+    the settings of each, their windows widened to the largest."""
     slots = max(p.protocol.slots for p in plans)
-
-    def widen(lag: Float[Array, " slots"]) -> Array:
-        return jnp.pad(lag, (0, slots - len(lag)))  # no weight beyond a run's own window
-
-    rows = [
-        Settings(
-            p.settings.sigma,
-            p.settings.eta,
-            p.settings.bonus,
-            windows.Reuse(
-                p.settings.reuse.c, p.settings.reuse.alpha, widen(p.settings.reuse.lag)
-            ),
-        )
-        for p in plans
-    ]
-    protocols = {_widened(p.protocol, slots) for p in plans}
+    protocols = {dataclasses.replace(p.protocol, slots=slots) for p in plans}
     if len(protocols) > 1:
-        raise ValueError("plans of different shapes cannot share a batch")
-    return protocols.pop(), jax.tree.map(lambda *x: jnp.stack(x), *rows)
+        raise ValueError("plans of different shapes cannot share a program")
 
+    def widen(settings: Settings) -> Settings:
+        lag = settings.reuse.lag
+        padded = jnp.pad(lag, (0, slots - len(lag)))  # no weight beyond a run's own window
+        reuse = dataclasses.replace(settings.reuse, lag=padded)
+        return dataclasses.replace(settings, reuse=reuse)
 
-def _widened(protocol: Protocol, slots: int) -> Protocol:
-    fields = {name: getattr(protocol, name) for name in protocol.__dataclass_fields__}
-    return Protocol(**{**fields, "slots": slots})
+    return protocols.pop(), [widen(p.settings) for p in plans]

@@ -1,0 +1,60 @@
+"""What a user asks of the tabular learner. No JAX here: `--help` reads it."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from understudy.errors import UserError
+
+
+@dataclass(frozen=True)
+class Config:
+    """How to learn. The defaults are the paper's MiniGrid runs with N = 32."""
+
+    interactions: int = 10_000
+    """Environment steps in all."""
+    window: str = "32"
+    """Policies to reuse: N, 'all', or a growing 'c*k^a' such as '2*k^0.4'."""
+    beta: tuple[float, ...] = ()
+    """Weights of the policies, most recent first; uniform if none are given."""
+    points: int = 32
+    """Data points m per reward update; 0 takes the whole window."""
+    fresh: int | None = None
+    """New interactions per iteration; max(1, m // N) if not given (equal estimation budget)."""
+    batch: int | None = None
+    """Collect this many whole trajectories per iteration instead, and use the whole window."""
+    steps: Literal["paper", "theory"] = "paper"
+    """Step sizes of the paper's experiments, or of its Theorem 4.5."""
+    sigma: float | None = None
+    """Policy step size, in place of that of `steps`."""
+    eta: float | None = None
+    """Reward step size, in place of that of `steps`."""
+    model: Literal["known", "learned"] = "known"
+    """Evaluate policies with the true transitions, or with counts and an optimistic bonus."""
+    counts: Literal["shared", "stage"] = "shared"
+    """Learned model: counts shared across stages (stationary environments), or per stage."""
+    bonus: float = 1e-4
+    """Learned model: the exploration bonus, as a multiple of the theory's."""
+    reward: Literal["stage", "stationary"] = "stage"
+    """One reward per stage as in the theory, or the same at every stage."""
+    marks: int = 100
+    """How often the policy is measured along the way."""
+
+
+def check(config: Config) -> None:
+    """Refuse what cannot be meant, by name."""
+    at_least = {"interactions": 1, "points": 0, "marks": 1, "fresh": 1, "batch": 1}
+    for name, least in at_least.items():
+        value = getattr(config, name)
+        if value is not None and value < least:
+            raise UserError(f"--{name} is {value}; it must be at least {least}.")
+    if config.fresh is not None and config.batch is not None:
+        raise UserError("--fresh and --batch exclude each other; give one of them.")
+    for name in ("sigma", "eta", "bonus"):
+        value = getattr(config, name)
+        if value is not None and not (math.isfinite(value) and value >= 0):
+            raise UserError(f"--{name} is {value}; it must be a finite number, zero or more.")
+    if config.beta and not (
+        all(math.isfinite(b) and b >= 0 for b in config.beta) and sum(config.beta) > 0
+    ):
+        raise UserError(f"--beta is {config.beta}; weights must be non-negative and not all zero.")

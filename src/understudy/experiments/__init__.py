@@ -1,0 +1,1 @@
+"""Runs, figures and reports. Learners never import this package."""

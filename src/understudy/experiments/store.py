@@ -1,0 +1,72 @@
+"""Where results go: folders whose files appear whole or not at all."""
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from understudy.errors import UserError
+
+
+@contextlib.contextmanager
+def output_folder(path: Path) -> Iterator[Path]:
+    """Make `path` ready to be written, before any work is spent; if the work then fails, take
+    away what was made for it."""
+    made = []
+    try:
+        for parent in [*reversed(path.parents), path]:
+            if not parent.exists():
+                parent.mkdir()
+                made.append(parent)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        for folder in reversed(made):
+            folder.rmdir()
+        raise UserError(
+            f"Cannot write to the output folder {path}: {error.strerror}; choose another."
+        ) from None
+    try:
+        yield path
+    except BaseException:
+        for folder in reversed(made):
+            with contextlib.suppress(OSError):  # not empty: something was finished in it
+                folder.rmdir()
+        raise
+
+
+@contextlib.contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """A temporary name to write to, renamed to `path` once complete."""
+    # The suffix stays: writers such as matplotlib choose the format by it.
+    draft = path.with_name(f".{os.getpid()}.{path.name}")
+    try:
+        yield draft
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    with whole(path) as draft:
+        draft.write_text(json.dumps(document, indent=2, allow_nan=False) + "\n")
+
+
+def write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
+    with whole(path) as draft:
+        draft.write_text("".join(json.dumps(row, allow_nan=False) + "\n" for row in rows))
+
+
+def read_json(path: Path, what: str) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise UserError(f"{what} {path} does not exist.") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{what} {path} cannot be read: {error}") from None
+    if not isinstance(document, dict):
+        raise UserError(f"{what} {path} is not a JSON object.")
+    return document
