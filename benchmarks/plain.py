@@ -42,8 +42,10 @@ def learn(
             h, s = h + 1, succ[s, a]
             if h == H:
                 h, s = 0, start
-        window.append(segment)
-        del window[:-N]
+        if len(window) < N:
+            window.append(segment)
+        else:
+            window[(k - 1) % N] = segment
 
         points = [point for segment in window for point in segment]
         taken = np.array(points)[((np.arange(m) + u_points) / m * len(points)).astype(int)]

@@ -29,7 +29,7 @@ _HOME = {
 }
 
 __version__ = "0.1.0"
-__all__ = sorted(_HOME)
+__all__ = list(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]
 
 _register()
 

@@ -134,9 +134,10 @@ def from_function(
     (p, s', r). Repeated successors are merged; r, where given, is averaged into reward."""
     _check_sizes(horizon, states, actions)
     stages = range(horizon) if staged else range(1)
-    table = np.empty((len(stages), states, actions), dtype=object)
-    r = np.zeros(table.shape)
-    for t, s, a in np.ndindex(table.shape):
+    shape = (len(stages), states, actions)
+    table: dict[tuple[int, ...], dict[int, float]] = {}
+    r = np.zeros(shape)
+    for t, s, a in np.ndindex(shape):
         row: dict[int, float] = {}
         for p, to, *gain in outcomes(*((t, s, a) if staged else (s, a))):
             row[int(to)] = row.get(int(to), 0.0) + p
@@ -144,11 +145,10 @@ def from_function(
         if not row:
             raise UserError(f"State {s}, action {a} has no outcome; list at least one (p, s').")
         table[t, s, a] = row
-    width = max(len(row) for row in table.flat)
-    succ = np.zeros((*table.shape, width), dtype=np.int64)
+    width = max(len(row) for row in table.values())
+    succ = np.zeros((*shape, width), dtype=np.int64)
     prob = np.zeros(succ.shape)
-    for index in np.ndindex(table.shape):
-        row = table[index]
+    for index, row in table.items():
         succ[index] = [*row, *[next(iter(row))] * (width - len(row))]  # padded with p = 0
         prob[index][: len(row)] = list(row.values())
     return build(succ, prob, horizon=horizon, nu=nu, reward=r if reward is None else reward)

@@ -15,7 +15,7 @@ from understudy.types import Policy, Reward, Values
 
 # n_h(s,a,s'), by the place of s' in the MDP's successor row. That is P̂ to the letter, since a
 # successor never seen has count zero; the row only spares an H×S×A×S table.
-Counts = Int[Array, "T S A C"]
+Counts = Int[Array, "M S A C"]
 
 
 class Model(eqx.Module):

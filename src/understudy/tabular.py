@@ -5,6 +5,7 @@
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import equinox as eqx
 import jax
@@ -39,7 +40,8 @@ class Settings(eqx.Module):
     reuse: Reuse  # N(k) and β
 
 
-class Protocol(eqx.Module):
+@dataclass(frozen=True)
+class Protocol:
     """The shapes of a run: what is collected and kept. Runs of one batch share them.
 
     Each iteration, `lanes` walkers take `steps` steps each, starting anew whenever an episode
@@ -47,13 +49,13 @@ class Protocol(eqx.Module):
     `fresh` steps, whose episode then goes on under the next policies.
     """
 
-    lanes: int = eqx.field(static=True)
-    steps: int = eqx.field(static=True)
-    slots: int = eqx.field(static=True)  # segments kept, at least the largest N(k)
-    points: int | None = eqx.field(static=True)  # m sampled per reward update; None: all
-    known: bool = eqx.field(static=True)  # P known, or counted
-    shared_counts: bool = eqx.field(static=True)  # counts shared across stages
-    stationary_reward: bool = eqx.field(static=True)
+    lanes: int
+    steps: int
+    slots: int  # segments kept, at least the largest N(k)
+    points: int | None  # m sampled per reward update; None: all
+    known: bool  # P known, or counted
+    shared_counts: bool  # counts shared across stages
+    stationary_reward: bool
 
     @property
     def fresh(self) -> int:
@@ -114,7 +116,7 @@ def step(
 
     beta = windows.weights(window, settings.reuse, k)
     points, weights = windows.recall(window, beta, protocol.points, key=recalling)
-    d_mix = occupancies.estimate(points, weights, pi.shape)  # Σₙ βₙ d̂ᵏ⁻ⁿ
+    d_mix = occupancies.estimate(points, weights, problem.mdp.shape)  # Σₙ βₙ d̂ᵏ⁻ⁿ
 
     mu = ascend(state.mu, problem.expert - d_mix, settings.eta)  # Eq. 5
     Q = evaluate(believe(problem, settings, counts), pi, mu)  # optimistic backup, §4.1

@@ -7,6 +7,8 @@ end the episode. State (i,j), row i and column j from the top left, has the numb
 `empty_room_env.py` is the same room in MiniGrid; a test plays both side by side.
 """
 
+import itertools
+
 import numpy as np
 
 from understudy import mdp as mdps
@@ -54,16 +56,14 @@ def demonstrations(n: int, *, horizon: int | None = None) -> Demonstrations:
         [RIGHT, DOWN] * m,
         [DOWN, RIGHT] * m,
     ]
-    actions = [np.array((way + [STAY] * H)[:H]) for way in ways]
-    states = []
-    for way in actions:
-        visited = [0]
-        for a in way:
-            visited.append(successor(n, visited[-1], a))
-        states.append(np.array(visited))
+    actions = [(way + [STAY] * H)[:H] for way in ways]
+    states = [
+        list(itertools.accumulate(way, lambda s, a: successor(n, s, a), initial=0))
+        for way in actions
+    ]
     return Demonstrations(
-        observations=states,
-        actions=actions,
+        observations=[np.array(visited) for visited in states],
+        actions=[np.array(way) for way in actions],
         rewards=[np.array([reward(n, s) for s in visited[:-1]]) for visited in states],
         terminated=[False] * len(ways),
     )

@@ -22,28 +22,22 @@ def from_table(env: gymnasium.Env, *, horizon: int) -> MDP:
         )
     S, A = len(table), len(table[0])
     nu = initial_distribution(env, S)
-    moves = [
-        (s, p, int(to), over)
-        for s in range(S)
-        for a in range(A)
-        for p, to, _, over in table[s][a]
-        if p > 0
-    ]
-    ended = {to for _, _, to, over in moves if over}
-    # From a terminal state nothing is left, so what the table says of it does not count.
-    passed = {to for s, _, to, over in moves if not over and s not in ended}
-    ambiguous = ended & (passed | set(np.flatnonzero(nu)))
-    sink = S if ambiguous else None
+    live = _reachable(table, nu)
+    ended = {
+        int(to) for s in live for a in range(A) for p, to, _, over in table[s][a] if over and p
+    }
+    ambiguous = ended & live
+    sink = S  # only there if some state is ambiguous
 
     def outcomes(s: int, a: int) -> list[tuple[float, int, float]]:
-        if s == sink or (s in ended and s not in ambiguous):
+        if s == sink or s in ended - live:
             return [(1.0, s, 0.0)]
         return [
             (p, sink if over and to in ambiguous else int(to), float(r))
             for p, to, r, over in table[s][a]
         ]
 
-    states = S + bool(ambiguous)
+    states = S + int(bool(ambiguous))
     return mdps.from_function(
         outcomes,
         states=states,
@@ -51,6 +45,22 @@ def from_table(env: gymnasium.Env, *, horizon: int) -> MDP:
         horizon=horizon,
         nu=np.concatenate([nu, np.zeros(states - S)]),
     )
+
+
+def _reachable(table: dict, nu: np.ndarray) -> set[int]:
+    """The states in which an episode can stand before it has ended."""
+    live = frontier = set(np.flatnonzero(nu).tolist())
+    while frontier:
+        onward = {
+            int(to)
+            for s in frontier
+            for outcomes in table[s].values()
+            for p, to, _, over in outcomes
+            if p > 0 and not over
+        }
+        frontier = onward - live
+        live = live | frontier
+    return live
 
 
 def initial_distribution(env: gymnasium.Env, states: int, resets: int = 1000) -> np.ndarray:

@@ -18,7 +18,7 @@ COLOURS = {
     256: "#56B4E9",
     "all": "#D55E00",
 }
-STYLE = {
+STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -50,7 +50,7 @@ def rooms(document: dict[str, Any], path: Path) -> None:
                 panel.plot(x, mean, color=colour, linewidth=3 - 0.7 * order, label=f"N = {N}")
             panel.set_title(f"EmptyRoom {n}×{n}", fontsize=10)
             panel.set_xlabel("interactions")
-            panel.set_xlim(0, x[-1])
+            panel.set_xlim(0, max(curve["interactions"][-1] for curve in curves))
             panel.xaxis.set_major_formatter(lambda v, _: f"{v:,.0f}")
             panel.xaxis.set_major_locator(ticker.MaxNLocator(4, prune="upper"))
         panels[0].set_ylabel("return per episode")

@@ -1,0 +1,34 @@
+# Two commands: `make demo` and `make test`. Both set up .venv first, and are fast the second time.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test test-slow lint benchmark clean
+
+demo: $(READY)  ## learn the three rooms of Figure 1: a table and a picture
+	$(BIN)/understudy reproduce fig1
+
+test: $(READY) lint  ## everything but the slow tests
+	$(BIN)/python -m pytest -q -n auto -m "not slow"
+
+test-slow: $(READY)  ## the tests that take minutes
+	$(BIN)/python -m pytest -q -m slow
+
+lint: $(READY)
+	$(BIN)/ruff format --check -q .
+	$(BIN)/ruff check -q .
+	$(BIN)/pyright
+
+benchmark: $(READY)  ## the compiled learner beside a plain NumPy loop
+	$(BIN)/python benchmarks/tabular.py
+
+$(READY): pyproject.toml requirements.lock
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" \
+	  || { echo "understudy needs Python 3.11 or newer; set PYTHON=python3.12, say"; exit 2; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+clean:
+	rm -rf .venv runs

@@ -1,0 +1,114 @@
+"""The command line as users meet it: in a process of its own."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from understudy.demos import npz
+from understudy.envs.empty_room import demonstrations
+
+
+def understudy(*args: str, cwd: Path) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-c", "from understudy.cli import main; main()", *args]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
+
+
+def files(folder: Path) -> set[str]:
+    return {str(p.relative_to(folder)) for p in folder.rglob("*")}
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\n"
+        "from understudy import cli\n"
+        "sys.argv = ['understudy', '--help']\n"
+        "try: cli.main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'jax', 'equinox', 'matplotlib', 'minigrid', 'scipy'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "reproduce" in done.stdout
+
+
+def test_train_then_evaluate(tmp_path):
+    args = ("train", "EmptyRoom-3x3", "--window", "16", "--interactions", "2000", "--json")
+    done = understudy(*args, "--out", "a", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["return"] >= 0.97 * summary["expert_return"] == pytest.approx(0.97 * 4.6)
+    assert (summary["interactions"], summary["seed"], summary["run"]) == (2000, 0, "a")
+    assert files(tmp_path / "a") == {"config.json", "metrics.jsonl", "policy.safetensors"}
+    rows = [json.loads(line) for line in (tmp_path / "a/metrics.jsonl").read_text().splitlines()]
+    assert rows[0]["interactions"] == 0
+    assert rows[-1] == {"interactions": 2000, "return": summary["return"]}
+
+    again = understudy(*args, "--out", "b", cwd=tmp_path)
+    for name in ("metrics.jsonl", "policy.safetensors"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    assert json.loads(again.stdout)["return"] == summary["return"]
+
+    done = understudy("evaluate", "a", "--episodes", "20", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    measured = json.loads(done.stdout)
+    assert measured["return"] == pytest.approx(summary["return"], abs=1e-12)
+    assert measured["sampled_return"] == pytest.approx(4.6, abs=0.5)
+
+
+def test_train_from_a_file_of_demonstrations(tmp_path):
+    npz.write(tmp_path / "demos.npz", demonstrations(3))
+    done = understudy(
+        *("train", "EmptyRoom-3x3", "--demos", "demos.npz", "--interactions", "1000", "--json"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["return"] > 4
+    assert (tmp_path / "runs/understudy-EmptyRoom-3x3-v0-seed0/policy.safetensors").exists()
+
+
+BAD = [
+    (("train", "NoSuchEnv-v0"), "NoSuchEnv-v0"),
+    (("train", "EmptyRoom-3x3", "--window", "0"), "at least 1 policy"),
+    (("train", "EmptyRoom-3x3", "--horizon", "0"), "horizon is 0"),
+    (("train", "EmptyRoom-3x3", "--sigma", "nan"), "--sigma is nan"),
+    (("train", "EmptyRoom-3x3", "--seed", "-1"), "--seed is -1"),
+    (("train", "EmptyRoom-3x3", "--out", "file/run"), "output folder"),
+    (("train", "EmptyRoom-3x3", "--out", "/proc/none/run"), "output folder"),
+    (("train", "EmptyRoom-3x3", "--demos", "none.npz"), "none.npz does not exist"),
+    (("train", "EmptyRoom-3x3", "--demos", "large.npz"), "state 9, outside 0 … 8"),
+    (("train", "CliffWalking-v1"), "--horizon"),
+    (("train", "EmptyRoom-3x3", "--interactions", "ten"), "ten"),
+    (("evaluate", "nowhere"), "nowhere"),
+    (("evaluate", "."), "does not exist"),
+    (("reproduce", "fig1", "--out", "file/fig"), "output folder"),
+    (("reproduce", "fig9"), "fig9"),
+]
+
+
+@pytest.mark.parametrize(("args", "names"), BAD, ids=[" ".join(args) for args, _ in BAD])
+def test_bad_input_is_one_sentence_and_code_two(args, names, tmp_path):
+    (tmp_path / "file").write_text("")
+    npz.write(tmp_path / "large.npz", demonstrations(5))  # of a larger room
+    before = files(tmp_path)
+    done = understudy(*args, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert names in " ".join(done.stderr.replace("│", " ").split())
+    assert "Traceback" not in done.stderr
+    if done.stderr.startswith("understudy:"):
+        assert len(done.stderr.splitlines()) == 1
+    assert files(tmp_path) == before
+    assert done.stdout == ""
+
+
+def test_a_corrupt_policy_is_refused(tmp_path):
+    config = {"env": "EmptyRoom-3x3", "horizon": 9, "summary": {"expert_return": 4.6}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "policy.safetensors").write_bytes(np.random.default_rng(0).bytes(100))
+    done = understudy("evaluate", ".", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "policy.safetensors cannot be read" in done.stderr

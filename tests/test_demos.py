@@ -1,0 +1,79 @@
+"""Demonstrations: what is kept, what is refused, and that nothing loaded can run."""
+
+import numpy as np
+import pytest
+
+from understudy.demos import Demonstrations, npz
+from understudy.envs.empty_room import demonstrations
+from understudy.errors import UserError
+
+
+def test_npz_keeps_everything(tmp_path):
+    shown = demonstrations(3)
+    ended = Demonstrations(
+        [*shown.observations, np.array([0, 1])],
+        [*shown.actions, np.array([4])],
+        [*shown.rewards, np.array([-0.1])],
+        [*shown.terminated, True],
+    )
+    npz.write(tmp_path / "demos.npz", ended)
+    back = npz.read(tmp_path / "demos.npz")
+    assert back.terminated == ended.terminated
+    for name in ("observations", "actions", "rewards"):
+        for a, b in zip(getattr(back, name), getattr(ended, name), strict=True):
+            np.testing.assert_array_equal(a, b)
+    with np.load(tmp_path / "demos.npz") as file:  # the layout that others read
+        assert file["truncations"].sum() == 4
+        assert file["terminations"].sum() == 1
+
+
+class Malice:
+    def __reduce__(self):
+        return (pytest.fail, ("a loaded file ran code",))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "names"),
+    [
+        ({"observations": np.array([Malice()], dtype=object)}, "not a readable .npz|lacks"),
+        ({"observations": np.zeros(3)}, "lacks the array 'actions'"),
+        (
+            {
+                "observations": np.zeros(3),
+                "actions": np.zeros(5),
+                "rewards": np.zeros(5),
+                "terminations": np.zeros(5),
+                "lengths": np.array([5]),
+            },
+            "expected 5 and 6",
+        ),
+    ],
+)
+def test_bad_files_are_refused(tmp_path, arrays, names):
+    good = {"actions": np.zeros(1), "rewards": np.zeros(1), "terminations": np.zeros(1)}
+    if any(a.dtype == object for a in arrays.values()):
+        arrays = {**good, "lengths": np.ones(1), **arrays}
+    np.savez(tmp_path / "bad.npz", **arrays)
+    with pytest.raises(UserError, match=names):
+        npz.read(tmp_path / "bad.npz")
+
+
+def test_missing_and_foreign_files_are_refused(tmp_path):
+    with pytest.raises(UserError, match="does not exist"):
+        npz.read(tmp_path / "none.npz")
+    (tmp_path / "text.npz").write_text("hello")
+    with pytest.raises(UserError, match="not a readable"):
+        npz.read(tmp_path / "text.npz")
+
+
+@pytest.mark.parametrize(
+    ("observations", "actions", "rewards", "names"),
+    [
+        ([], [], [], "no demonstrations"),
+        ([np.zeros(2)], [np.zeros(2)], [np.zeros(2)], "2 observations, 2 actions"),
+        ([np.array([0.0, np.nan])], [np.zeros(1)], [np.zeros(1)], "observation.*not finite"),
+    ],
+)
+def test_bad_demonstrations_are_refused(observations, actions, rewards, names):
+    with pytest.raises(UserError, match=names):
+        Demonstrations(observations, actions, rewards, [False] * len(actions))

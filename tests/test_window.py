@@ -1,0 +1,104 @@
+"""The window against a plain list, and its sampling against expectations."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from understudy import window as windows
+from understudy.errors import UserError
+from understudy.window import Reuse
+
+
+def reuse_of(text: str, slots: int, lag=None) -> Reuse:
+    c, alpha = windows.parse(text)
+    return Reuse(jnp.float64(c), jnp.float64(alpha), jnp.ones(slots) if lag is None else lag)
+
+
+def filled(slots: int, size: int, k: int) -> windows.Window:
+    """After k policies; point i of policy n is the number n + i/100."""
+    window = windows.empty(jnp.zeros(size), slots)
+    for n in range(k):
+        window = windows.append(window, n + jnp.arange(size) / 100, jnp.int32(n))
+    return window
+
+
+@given(
+    st.sampled_from(["1", "4", "7", "all", "k^0.5", "2*k^0.4", "0.5*k^1"]),
+    st.integers(1, 30),
+    st.integers(0, 10_000),
+)
+def test_weights_are_a_distribution_over_the_latest(text, k, seed):
+    slots = 32
+    lag = jnp.asarray(np.random.default_rng(seed).random(slots))
+    reuse = reuse_of(text, slots, lag)
+    window = filled(slots, 1, k)
+    beta = np.asarray(windows.weights(window, reuse, jnp.int32(k)))
+    c, alpha = windows.parse(text)
+    N = max(1, min(k, int(np.floor(c * k**alpha + 1e-9))))
+    assert int(windows.reach(reuse, jnp.int32(k))) == N
+    latest = sorted(range(k), reverse=True)[:N]
+    expected = np.zeros(slots)
+    for n, label in enumerate(latest):
+        expected[label % slots] = lag[n]
+    np.testing.assert_allclose(beta, expected / expected.sum(), atol=1e-12)
+    assert (beta >= 0).all()
+    assert beta.sum() == pytest.approx(1)
+
+
+def test_weights_with_nothing_on_what_there_is_fall_back_to_uniform():
+    reuse = reuse_of("4", 4, jnp.array([0.0, 0.0, 1.0, 0.0]))
+    np.testing.assert_allclose(
+        windows.weights(filled(4, 1, 2), reuse, jnp.int32(2)), [0.5, 0.5, 0, 0]
+    )
+    np.testing.assert_allclose(windows.weights(filled(4, 1, 3), reuse, jnp.int32(3)), [1, 0, 0, 0])
+
+
+@given(st.integers(1, 12))
+def test_the_ring_keeps_the_latest(k):
+    window = filled(4, 2, k)
+    kept = {
+        int(label): np.asarray(row)
+        for label, row in zip(window.label, window.segments, strict=True)
+        if label >= 0
+    }
+    assert sorted(kept) == list(range(max(0, k - 4), k))
+    for label, row in kept.items():
+        np.testing.assert_allclose(row, [label, label + 0.01])
+
+
+def test_sampling_as_many_points_as_there_are_takes_each_once():
+    window = filled(4, 8, 9)
+    beta = windows.weights(window, reuse_of("4", 4), jnp.int32(9))
+    for seed in range(50):
+        taken, weights = windows.recall(window, beta, 32, key=jax.random.key(seed))
+        np.testing.assert_allclose(np.sort(taken), np.sort(window.segments.reshape(-1)))
+        np.testing.assert_allclose(weights, 1 / 32)
+
+
+def test_sampling_is_unbiased_for_any_weights():
+    window = filled(4, 3, 6)
+    beta = jnp.array([0.5, 0.0, 0.2, 0.3])
+    whole, each = windows.recall(window, beta, None, key=jax.random.key(0))
+    assert float(each.sum()) == pytest.approx(1)
+    keys = jax.random.split(jax.random.key(1), 4000)
+    taken, _ = jax.vmap(lambda key: windows.recall(window, beta, 5, key=key))(keys)
+    values, counts = np.unique(np.asarray(taken), return_counts=True)
+    seen = dict(zip(values.round(4), counts / counts.sum(), strict=True))
+    for value, weight in zip(np.ravel(whole).round(4), np.ravel(each), strict=True):
+        assert seen.get(value, 0.0) == pytest.approx(weight, abs=0.01)  # 20,000 draws: 3.5 σ
+
+
+@pytest.mark.parametrize("text", ["0", "-3", "many", "", "2*k^", "2*k^3", "1.5", "nan"])
+def test_bad_windows_are_refused(text):
+    with pytest.raises(UserError, match="window"):
+        windows.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "K", "most"), [("8", 100, 8), ("8", 5, 5), ("all", 70, 70), ("2*k^0.5", 100, 20)]
+)
+def test_slots_cover_the_largest_window(text, K, most):
+    assert windows.largest(*windows.parse(text), K) == most
