@@ -8,13 +8,13 @@ READY := .venv/.ready
 demo: $(READY)  ## learn the three rooms of Figure 1: a table and a picture
 	$(BIN)/understudy reproduce fig1
 
-test: $(READY) lint  ## everything but the slow tests
+test: $(READY)  ## everything but the slow tests
 	$(BIN)/python -m pytest -q -n auto -m "not slow"
 
 test-slow: $(READY)  ## the tests that take minutes
 	$(BIN)/python -m pytest -q -m slow
 
-lint: $(READY)
+lint: $(READY)  ## format, lint and types (pyright needs Node.js)
 	$(BIN)/ruff format --check -q .
 	$(BIN)/ruff check -q .
 	$(BIN)/pyright

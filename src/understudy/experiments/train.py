@@ -53,6 +53,7 @@ def train(
         summary = {
             "return": float(result.returns[0, -1]),
             "expert_return": result.expert_return,
+            "optimal_return": float(mdps.optimum(task.mdp, task.mdp.reward)[1]),
             "interactions": total,
             "seed": seed,
             "run": str(out),
@@ -173,6 +174,6 @@ def summary_table(summary: dict[str, Any]) -> Table:
         t.add_row(
             name.replace("_", " "), f"{value:.4g}" if isinstance(value, float) else str(value)
         )
-    if summary["expert_return"] > 0:
+    if summary["expert_return"] > 0:  # a share of a loss would mislead
         t.add_row("return / expert", f"{summary['return'] / summary['expert_return']:.3f}")
     return t
