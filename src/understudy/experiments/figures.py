@@ -18,6 +18,7 @@ COLOURS = {
     256: "#56B4E9",
     "all": "#D55E00",
 }
+STYLES = {128: "--", 256: "-.", "all": ":"}  # where curves coincide, the one beneath shows
 STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -39,15 +40,16 @@ def rooms(document: dict[str, Any], path: Path) -> None:
             expert = document["expert"][str(n)]
             panel.axhline(expert, color="black", linestyle="--", linewidth=1, label="expert")
             curves = [curve for curve in document["curves"] if curve["room"] == n]
-            # Curves often coincide: the later are thinner, so that the earlier show beneath.
-            for order, N in enumerate(dict.fromkeys(curve["N"] for curve in curves)):
+            for N in dict.fromkeys(curve["N"] for curve in curves):
                 of_N = [curve for curve in curves if curve["N"] == N]
                 x = np.array(of_N[0]["interactions"])
                 y = np.array([curve["return"] for curve in of_N])
                 mean, std = y.mean(0), y.std(0)
                 colour = COLOURS[N]
                 panel.fill_between(x, mean - std, mean + std, color=colour, alpha=0.2, lw=0)
-                panel.plot(x, mean, color=colour, linewidth=3 - 0.7 * order, label=f"N = {N}")
+                panel.plot(
+                    x, mean, STYLES.get(N, "-"), color=colour, linewidth=1.8, label=f"N = {N}"
+                )
             panel.set_title(f"EmptyRoom {n}×{n}", fontsize=10)
             panel.set_xlabel("interactions")
             panel.set_xlim(0, max(curve["interactions"][-1] for curve in curves))
