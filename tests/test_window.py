@@ -34,15 +34,11 @@ def test_weights_are_a_distribution_over_the_latest(text, k, seed):
     slots = 32
     lag = jnp.asarray(np.random.default_rng(seed).random(slots))
     reuse = reuse_of(text, slots, lag)
-    window = filled(slots, 1, k)
-    beta = np.asarray(windows.weights(window, reuse, jnp.int32(k)))
+    beta = np.asarray(windows.weights(reuse, jnp.int32(k)))
     c, alpha = windows.parse(text)
     N = max(1, min(k, int(np.floor(c * k**alpha + 1e-9))))
     assert int(windows.reach(reuse, jnp.int32(k))) == N
-    latest = sorted(range(k), reverse=True)[:N]
-    expected = np.zeros(slots)
-    for n, label in enumerate(latest):
-        expected[label % slots] = lag[n]
+    expected = np.where(np.arange(slots) < N, lag, 0)
     np.testing.assert_allclose(beta, expected / expected.sum(), atol=1e-12)
     assert (beta >= 0).all()
     assert beta.sum() == pytest.approx(1)
@@ -50,10 +46,8 @@ def test_weights_are_a_distribution_over_the_latest(text, k, seed):
 
 def test_weights_with_nothing_on_what_there_is_fall_back_to_uniform():
     reuse = reuse_of("4", 4, jnp.array([0.0, 0.0, 1.0, 0.0]))
-    np.testing.assert_allclose(
-        windows.weights(filled(4, 1, 2), reuse, jnp.int32(2)), [0.5, 0.5, 0, 0]
-    )
-    np.testing.assert_allclose(windows.weights(filled(4, 1, 3), reuse, jnp.int32(3)), [1, 0, 0, 0])
+    np.testing.assert_allclose(windows.weights(reuse, jnp.int32(2)), [0.5, 0.5, 0, 0])
+    np.testing.assert_allclose(windows.weights(reuse, jnp.int32(3)), [0, 0, 1, 0])
 
 
 @given(st.integers(1, 12))
@@ -71,9 +65,9 @@ def test_the_ring_keeps_the_latest(k):
 
 def test_sampling_as_many_points_as_there_are_takes_each_once():
     window = filled(4, 8, 9)
-    beta = windows.weights(window, reuse_of("4", 4), jnp.int32(9))
+    beta = windows.weights(reuse_of("4", 4), jnp.int32(9))
     for seed in range(50):
-        taken, weights = windows.recall(window, beta, 32, key=jax.random.key(seed))
+        taken, weights = windows.recall(window, beta, jnp.int32(9), 32, key=jax.random.key(seed))
         np.testing.assert_allclose(np.sort(taken), np.sort(window.segments.reshape(-1)))
         np.testing.assert_allclose(weights, 1 / 32)
 
@@ -81,10 +75,13 @@ def test_sampling_as_many_points_as_there_are_takes_each_once():
 def test_sampling_is_unbiased_for_any_weights():
     window = filled(4, 3, 6)
     beta = jnp.array([0.5, 0.0, 0.2, 0.3])
-    whole, each = windows.recall(window, beta, None, key=jax.random.key(0))
+    k = jnp.int32(6)
+    whole, each = windows.recall(window, beta, k, None, key=jax.random.key(0))
+    of_policy = {int(n): float(w.sum()) for n, w in zip(window.label, each, strict=True)}
+    assert of_policy == pytest.approx({5: 0.5, 4: 0.0, 3: 0.2, 2: 0.3})
     assert float(each.sum()) == pytest.approx(1)
     keys = jax.random.split(jax.random.key(1), 4000)
-    taken, _ = jax.vmap(lambda key: windows.recall(window, beta, 5, key=key))(keys)
+    taken, _ = jax.vmap(lambda key: windows.recall(window, beta, k, 5, key=key))(keys)
     values, counts = np.unique(np.asarray(taken), return_counts=True)
     seen = dict(zip(values.round(4), counts / counts.sum(), strict=True))
     for value, weight in zip(np.ravel(whole).round(4), np.ravel(each), strict=True):

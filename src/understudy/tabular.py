@@ -114,8 +114,8 @@ def step(
     window = windows.append(state.window, segment, label=state.k)
     counts = None if state.counts is None else observe(state.counts, segment, slot)
 
-    beta = windows.weights(window, settings.reuse, k)
-    points, weights = windows.recall(window, beta, protocol.points, key=recalling)
+    beta = windows.weights(settings.reuse, k)
+    points, weights = windows.recall(window, beta, k, protocol.points, key=recalling)
     d_mix = occupancies.estimate(points, weights, problem.mdp.shape)  # Σₙ βₙ d̂ᵏ⁻ⁿ
 
     mu = ascend(state.mu, problem.expert - d_mix, settings.eta)  # Eq. 5

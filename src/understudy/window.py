@@ -89,27 +89,32 @@ def reach(reuse: Reuse, k: Int[Array, ""]) -> Int[Array, ""]:
     return jnp.clip(N, 1, k).astype(jnp.int32)
 
 
-def weights(window: Window, reuse: Reuse, k: Int[Array, ""]) -> Float[Array, " slots"]:
-    """β of each slot at update k: non-negative, sums to one, zero outside the N(k) latest.
+def weights(reuse: Reuse, k: Int[Array, ""]) -> Float[Array, " slots"]:
+    """β by lag at update k: β_n of policy k−n. Non-negative, sums to one, zero beyond N(k).
 
     Where the given weights put nothing on the policies that there are yet, uniform over them.
     """
-    lag = k - window.label  # policy k−1 is at lag 1
-    inside = (window.label >= 0) & (lag <= reach(reuse, k))
-    given = jnp.where(inside, reuse.lag[jnp.clip(lag - 1, 0, window.slots - 1)], 0)
+    inside = jnp.arange(1, len(reuse.lag) + 1) <= reach(reuse, k)
+    given = jnp.where(inside, reuse.lag, 0)
     beta = jnp.where(jnp.sum(given) > 0, given, inside.astype(given.dtype))
     return beta / jnp.sum(beta)
 
 
 def recall(
-    window: Window, beta: Float[Array, " slots"], points: int | None, *, key: Key[Array, ""]
+    window: Window,
+    beta: Float[Array, " slots"],
+    k: Int[Array, ""],
+    points: int | None,
+    *,
+    key: Key[Array, ""],
 ) -> tuple[Any, Float[Array, "*taken"]]:
-    """The window's data with weights that sum to one: all of it, or `points` sampled points.
+    """The window's data at update k, with weights that sum to one: all of it, or `points` sampled.
 
     Sampling is stratified: the j-th point falls uniformly in the j-th of `points` equal shares of
     β. It is unbiased for any β, varies less than independent draws, and takes each point exactly
     once where the window holds just that many.
     """
+    beta = jnp.where(window.label >= 0, beta[k - window.label - 1], 0)  # from lags to slots
     if points is None:
         each = jnp.broadcast_to(beta[:, None] / window.size, (window.slots, window.size))
         return window.segments, each
