@@ -78,7 +78,7 @@ def growth() -> None:
     for n in (10, 20, 35, 50):
         mdp = empty_room(n)
         problem = Problem(mdp, expert_occupancy(mdp, demonstrations(n)))
-        p = plan(mdp, Config())
+        p = plan(mdp, Config(ledger=False))
         keys, batch = keys_of([0]), runner.stack(p.settings, 1)
         state = tabular.start(problem, p.protocol, keys=keys)
 

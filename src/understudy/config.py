@@ -37,6 +37,10 @@ class Config:
     """Learned model: the exploration bonus, as a multiple of the theory's."""
     reward: Literal["stage", "stationary"] = "stage"
     """One reward per stage as in the theory, or the same at every stage."""
+    gradients: Literal["sampled", "exact"] = "sampled"
+    """Reward gradients from samples, or from the true occupancies of the window's policies."""
+    ledger: bool = True
+    """Keep the regret ledger: true regret, split by the theorem, at most twice the time."""
     marks: int = 100
     """How often the policy is measured along the way."""
 
@@ -48,6 +52,8 @@ def check(config: Config) -> None:
         value = getattr(config, name)
         if value is not None and value < least:
             raise UserError(f"--{name} is {value}; it must be at least {least}.")
+    if config.gradients == "exact" and not config.ledger:
+        raise UserError("Exact gradients need the ledger's occupancies; leave the ledger on.")
     if config.fresh is not None and config.batch is not None:
         raise UserError("--fresh and --batch exclude each other; give one of them.")
     for name in ("sigma", "eta", "bonus"):

@@ -23,6 +23,7 @@ from understudy.errors import UserError
 from understudy.mdp import MDP
 from understudy.model import theory_scale
 from understudy.tabular import Problem, Protocol, Settings
+from understudy.theory.ledger import Regret
 from understudy.types import Occupancy
 
 
@@ -45,7 +46,8 @@ class Result:
     returns: np.ndarray  # (seeds, marks), exact
     expert_return: float
     policy: np.ndarray  # (seeds, H, S, A), the last
-    reward: np.ndarray  # (seeds, T, S, A), the last
+    reward: np.ndarray  # (seeds, R, S, A), the last
+    regret: Regret | None  # of the ledger, leaves (seeds, marks)
     seeds: tuple[int, ...]
 
 
@@ -54,14 +56,16 @@ def imitate(
     expert: Demonstrations | Occupancy | np.ndarray | None = None,
     config: Config = Config(),  # noqa: B008 (frozen)
     *,
+    truth: Occupancy | None = None,
     seeds: Sequence[int] = (0,),
     progress: Callable[[int], object] | None = None,
 ) -> Result:
     """Learn to act like `expert`: demonstrations, an occupancy, or (None) the optimal policy.
 
-    `progress` is called now and then with the interactions done.
+    `truth`, the expert's true occupancy where demonstrations stand for it, lets the ledger tell
+    their sampling error apart. `progress` is called now and then with the interactions done.
     """
-    problem = Problem(mdp, expert_occupancy(mdp, expert))
+    problem = Problem(mdp, expert_occupancy(mdp, expert), truth)
     p = plan(mdp, config)
     settings = jax.tree.map(lambda x: jnp.stack([x] * len(seeds)), p.settings)
     done = tabular.run(
@@ -79,6 +83,7 @@ def imitate(
         expert_return=expert_return(problem),
         policy=np.asarray(jax.vmap(updates.policy)(done.state.logits)),
         reward=np.asarray(done.state.mu),
+        regret=jax.tree.map(np.asarray, done.regret),
         seeds=tuple(seeds),
     )
 
@@ -171,6 +176,10 @@ def plan(mdp: MDP, config: Config) -> Plan:
         known=config.model == "known",
         shared_counts=config.counts == "shared",
         stationary_reward=config.reward == "stationary",
+        uniform=not config.beta,
+        keeps_all=c == alpha == 1,
+        ledger=config.ledger,
+        exact=config.gradients == "exact",
     )
     interactions = np.unique(
         np.linspace(0, config.interactions, config.marks + 1).round().astype(int)

@@ -4,6 +4,8 @@
 `run` is that step in one compiled loop, for a batch of seeds and settings at once.
 """
 
+import functools
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,16 +21,22 @@ from understudy import window as windows
 from understudy.mdp import MDP
 from understudy.model import Counted, Counts, Known, Model, evaluate, no_counts, observe
 from understudy.occupancy import Points
+from understudy.theory import ledger as ledgers
+from understudy.theory.ledger import Ledger, Regret
 from understudy.types import Logits, Occupancy, Policy, Reward
 from understudy.updates import ascend, mirror, policy
 from understudy.window import Reuse, Window
 
 
 class Problem(eqx.Module):
-    """What to imitate, and where: an MDP and the expert's (empirical) occupancy d_E."""
+    """What to imitate, and where: an MDP and the expert's (empirical) occupancy d_E.
+
+    `truth` is the expert's true occupancy, where it is known; only the ledger looks at it.
+    """
 
     mdp: MDP
     expert: Occupancy
+    truth: Occupancy | None = None
 
 
 class Settings(eqx.Module):
@@ -56,6 +64,10 @@ class Protocol:
     known: bool  # P known, or counted
     shared_counts: bool  # counts shared across stages
     stationary_reward: bool
+    uniform: bool  # β uniform: the true mixture then costs O(HSA)
+    keeps_all: bool  # no policy ever leaves the window
+    ledger: bool  # keep the regret ledger
+    exact: bool  # the true mixture in place of its estimate; needs the ledger
 
     @property
     def fresh(self) -> int:
@@ -76,6 +88,7 @@ class State(eqx.Module):
     window: Window
     walkers: Walkers
     counts: Counts | None  # None where P is known
+    ledger: Ledger | None  # None where it is not kept
     k: Int[Array, ""]  # updates done
 
 
@@ -92,12 +105,15 @@ def init(problem: Problem, protocol: Protocol, *, key: Key[Array, ""]) -> State:
     H, S, A = mdp.shape
     point = jnp.zeros(protocol.fresh, jnp.int32)
     start = _draw(mdp.nu, jax.random.uniform(key, (protocol.lanes,)))
+    mu = jnp.zeros((1 if protocol.stationary_reward else H, S, A))
+    ring = ledgers.ring_size(protocol.slots, protocol.keeps_all)
     return State(
         logits=jnp.zeros((H, S, A)),
-        mu=jnp.zeros((1 if protocol.stationary_reward else H, S, A)),
+        mu=mu,
         window=windows.empty(Points(point, point, point), protocol.slots),
         walkers=Walkers(h=jnp.zeros(protocol.lanes, jnp.int32), s=start),
         counts=None if protocol.known else no_counts(mdp, shared=protocol.shared_counts),
+        ledger=ledgers.empty(mdp, mu, ring) if protocol.ledger else None,
         k=jnp.zeros((), jnp.int32),
     )
 
@@ -114,14 +130,36 @@ def step(
     window = windows.append(state.window, segment, label=state.k)
     counts = None if state.counts is None else observe(state.counts, segment, slot)
 
-    beta = windows.weights(settings.reuse, k)
+    N, beta = windows.reach(settings.reuse, k), windows.weights(settings.reuse, k)
     points, weights = windows.recall(window, beta, k, protocol.points, key=recalling)
     d_mix = occupancies.estimate(points, weights, problem.mdp.shape)  # Σₙ βₙ d̂ᵏ⁻ⁿ
+    d_mix, ledger = audit(state, problem, protocol, pi, beta, N, d_mix)
 
     mu = ascend(state.mu, problem.expert - d_mix, settings.eta)  # Eq. 5
     Q = evaluate(believe(problem, settings, counts), pi, mu)  # optimistic backup, §4.1
     logits = mirror(state.logits, Q, settings.sigma)  # Eq. 4
-    return State(logits, mu, window, walkers, counts, k), Info(beta, d_mix)
+    return State(logits, mu, window, walkers, counts, ledger, k), Info(beta, d_mix)
+
+
+def audit(
+    state: State,
+    problem: Problem,
+    protocol: Protocol,
+    pi: Policy,
+    beta: Float[Array, " slots"],
+    N: Int[Array, ""],
+    estimate: Occupancy,
+) -> tuple[Occupancy, Ledger | None]:
+    """Enter the pair (π_{k−1}, μ_{k−1}) in the ledger, if one is kept. Gives back the estimate, or
+    the window's true mixture where gradients are to be exact."""
+    if state.ledger is None:
+        return estimate, None
+    d = mdps.occupancy(problem.mdp, pi)
+    d_mix = ledgers.true_mixture(state.ledger, d, beta, N, state.k, uniform=protocol.uniform)
+    estimate = d_mix if protocol.exact else estimate
+    return estimate, ledgers.book(
+        state.ledger, pi, state.mu, state.k, d=d, d_mix=d_mix, estimate=estimate
+    )
 
 
 def believe(problem: Problem, settings: Settings, counts: Counts | None) -> Model:
@@ -164,12 +202,27 @@ class Run(eqx.Module):
 
     state: State
     returns: Float[Array, "batch marks"]
+    regret: Regret | None  # of the ledger, leaves (batch, marks)
+
+    @property
+    def measured(self) -> tuple[Array, Regret | None]:
+        return self.returns, self.regret
 
 
 @eqx.filter_jit
 def start(problem: Problem, protocol: Protocol, *, keys: Key[Array, " batch"]) -> State:
-    """The state of each run before its first update."""
-    return jax.vmap(lambda key: init(problem, protocol, key=jax.random.fold_in(key, 0)))(keys)
+    """The state of each run before its first update. All runs share one k."""
+
+    def first(key: Array) -> State:
+        return init(problem, protocol, key=jax.random.fold_in(key, 0))
+
+    axes = one_clock(jax.eval_shape(first, keys[0]))
+    return jax.vmap(first, out_axes=axes)(keys)
+
+
+def one_clock(state: State) -> State:
+    """Batch axes of a state: the first of everything, none of k."""
+    return eqx.tree_at(lambda s: s.k, jax.tree.map(lambda _: 0, state), None)
 
 
 @eqx.filter_jit
@@ -189,19 +242,34 @@ def advance(
     neither on where it was stopped nor on what shares its batch.
     """
 
+    # All runs of a batch are at the same k. Saying so to vmap keeps the rings' writes in place; a
+    # k of each run's own would copy whole rings every iteration.
+    axes = one_clock(state)
+
+    @functools.partial(jax.vmap, in_axes=(axes, 0, 0), out_axes=axes)
     def iterate(state: State, settings: Settings, key: Array) -> State:
         here = jax.random.fold_in(key, state.k + 1)
         return step(state, problem, settings, protocol, key=here)[0]
 
-    def to_mark(state: State, mark: Array) -> tuple[State, Array]:
-        state = jax.lax.fori_loop(
-            state.k[0], mark, lambda _, state: jax.vmap(iterate)(state, settings, keys), state
+    @functools.partial(jax.vmap, in_axes=(axes,))
+    def measure(state: State) -> tuple[Array, Regret | None]:
+        returns = mdps.value(mdp, policy(state.logits), mdp.reward)
+        if state.ledger is None:
+            return returns, None
+        truth = problem.expert if problem.truth is None else problem.truth
+        return returns, ledgers.settle(
+            state.ledger, mdp, state.k, shown=problem.expert, expert=truth
         )
-        return state, jax.vmap(lambda x: mdps.value(mdp, policy(x), mdp.reward))(state.logits)
+
+    def to_mark(state: State, mark: Array) -> tuple[State, tuple[Array, Regret | None]]:
+        state = jax.lax.fori_loop(
+            state.k, mark, lambda _, state: iterate(state, settings, keys), state
+        )
+        return state, measure(state)
 
     mdp = problem.mdp
-    state, returns = jax.lax.scan(to_mark, state, marks)
-    return Run(state, returns.T)
+    state, (returns, regret) = jax.lax.scan(to_mark, state, marks)
+    return Run(state, *jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), (returns, regret)))
 
 
 def run(
@@ -219,7 +287,7 @@ def run(
     More than one piece lets a progress bar move and Ctrl-C through; the results are the same.
     """
     size = -(-len(marks) // pieces)
-    state, returns = start(problem, protocol, keys=keys), []
+    state, measured = start(problem, protocol, keys=keys), []
     for first in range(0, len(marks), size):
         piece = marks[first : first + size]
         padded = np.pad(piece, (0, size - len(piece)), mode="edge")  # same shape, same program
@@ -227,6 +295,6 @@ def run(
             state, problem, settings, protocol, jnp.asarray(padded, jnp.int32), keys=keys
         )
         state = jax.block_until_ready(done.state)
-        returns.append(done.returns[:, : len(piece)])
+        measured.append(jax.tree.map(operator.itemgetter(np.s_[:, : len(piece)]), done.measured))
         progress(int(piece[-1]))
-    return Run(state, jnp.concatenate(returns, axis=1))
+    return Run(state, *jax.tree.map(lambda *x: jnp.concatenate(x, axis=1), *measured))

@@ -20,4 +20,10 @@ class Figure1:
     shown: tuple[int, ...] = (200, 500, 1_000, 2_000, 5_000, 10_000)
 
     def config(self, N: int) -> Config:
-        return Config(window=str(N), interactions=self.interactions, points=32, steps="paper")
+        return Config(
+            window=str(N),
+            interactions=self.interactions,
+            points=32,
+            steps="paper",
+            ledger=False,
+        )

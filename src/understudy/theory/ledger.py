@@ -1,0 +1,180 @@
+"""The regret ledger: true regret, and its exact split into the terms of the theorem.
+
+A run of K updates has the K pairs (π_k, μ_k), k = 0 … K−1: the policy that acts in iteration k+1,
+and the reward whose gradient is then estimated. (The paper numbers them 1 … K.) With the gradients
+
+    g_on = d_E − d_k          at the policy itself,
+    g_mix = d_E − Σ_n β_n d_{k+1−n}   at the window's true mixture,
+    ĝ = d̂_E − d̂_mix           as estimated from samples and demonstrations,
+
+the reward regret splits exactly, for the maximiser μ* of Σ_k ⟨μ, g_on⟩ on the box:
+
+    Σ⟨μ*−μ_k, g_on⟩ = Σ⟨μ*−μ_k, ĝ⟩                     [optimisation]
+                     + Σ⟨μ*−μ_k, g_on − g_mix⟩          [shift, by reusing old samples]
+                     + Σ⟨μ*−μ_k, d̂_mix − d_mix⟩         [estimation, by sampling]
+                     + Σ⟨μ*−μ_k, d_E − d̂_E⟩             [demonstrations, by having few]
+
+Each is `⟨μ*, Σx⟩ − Σ⟨μ_k, x⟩`, so it accumulates online in O(HSA), and O(HSA) per policy of the
+window for the true mixture. Where an episode crosses policies (fresh < H) the samples are not
+drawn from the window's mixture; what that costs is booked under estimation.
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from understudy import mdp as mdps
+from understudy.mdp import MDP
+from understudy.theory import trail as trails
+from understudy.theory.trail import Trail
+from understudy.types import Occupancy, Policy, Reward
+
+
+class Ledger(eqx.Module):
+    """Sums over the pairs booked so far."""
+
+    trail: Trail  # Σ d_k, and what the window needs of it
+    shift: Occupancy  # Σ (d_mix − d_k)
+    noise: Occupancy  # Σ (d̂_mix − d_mix)
+    estimate: Occupancy  # Σ d̂_mix
+    mu: Reward  # Σ μ_k
+    on_dot: Float[Array, ""]  # Σ ⟨μ_k, d_k⟩
+    shift_dot: Float[Array, ""]
+    noise_dot: Float[Array, ""]
+    estimate_dot: Float[Array, ""]
+    pi: Policy  # of the pair before
+    tv: Float[Array, ""]  # largest TV(π_k ‖ π_{k−1})[s] over stages, states and k
+
+
+class Regret(eqx.Module):
+    """The ledger's account after k pairs. `ail ≤ policy + reward` (Lemma 3.2), by `slack`."""
+
+    ail: Float[Array, "*marks"]  # sup_μ Σ L(π_k, μ), Def. 3.1
+    policy: Float[Array, "*marks"]  # sup_π Σ J(π, μ_k) − J(π_k, μ_k)
+    reward: Float[Array, "*marks"]  # sup_μ Σ L(π_k, μ) − L(π_k, μ_k)
+    optimisation: Float[Array, "*marks"]
+    shift: Float[Array, "*marks"]
+    estimation: Float[Array, "*marks"]
+    demonstrations: Float[Array, "*marks"]
+    slack: Float[Array, "*marks"]
+    tv: Float[Array, "*marks"]  # largest policy step so far
+    drift: Float[Array, "*marks lags"]  # max_h ‖d_k − d_{k−n}‖₁ at the last pair, n = 1, 2, 4 …
+
+
+def empty(mdp: MDP, mu: Reward, ring: int) -> Ledger:
+    """Nothing booked yet."""
+    zero, none = jnp.zeros(()), jnp.zeros(mdp.shape)
+    return Ledger(
+        trail=trails.empty(mdp.shape, ring),
+        shift=none,
+        noise=none,
+        estimate=none,
+        mu=jnp.zeros_like(mu),
+        on_dot=zero,
+        shift_dot=zero,
+        noise_dot=zero,
+        estimate_dot=zero,
+        pi=mdps.uniform(mdp),
+        tv=zero,
+    )
+
+
+def book(
+    ledger: Ledger,
+    pi: Policy,
+    mu: Reward,
+    k: Int[Array, ""],
+    *,
+    d: Occupancy,
+    d_mix: Occupancy,
+    estimate: Occupancy,
+) -> Ledger:
+    """Enter the pair (π_k, μ_k): its occupancy, its window's true mixture, and the estimate."""
+    shift, noise = d_mix - d, estimate - d_mix
+    step = jnp.max(jnp.sum(jnp.abs(pi - ledger.pi), axis=-1)) / 2
+    return Ledger(
+        trail=trails.extend(ledger.trail, d, k, after=d_mix),
+        shift=ledger.shift + shift,
+        noise=ledger.noise + noise,
+        estimate=ledger.estimate + estimate,
+        mu=ledger.mu + mu,
+        on_dot=ledger.on_dot + jnp.sum(mu * d),
+        shift_dot=ledger.shift_dot + jnp.sum(mu * shift),
+        noise_dot=ledger.noise_dot + jnp.sum(mu * noise),
+        estimate_dot=ledger.estimate_dot + jnp.sum(mu * estimate),
+        pi=pi,
+        tv=jnp.maximum(ledger.tv, step),
+    )
+
+
+def true_mixture(
+    ledger: Ledger,
+    d: Occupancy,
+    beta: Float[Array, " lags"],
+    N: Int[Array, ""],
+    k: Int[Array, ""],
+    *,
+    uniform: bool,
+) -> Occupancy:
+    """Σ_n β_n d_{k+1−n}, of which `d` is the newest. For N = 1 it is `d`, to the bit."""
+    return beta[0] * d + trails.past(ledger.trail, beta, N, k, uniform=uniform)
+
+
+def settle(
+    ledger: Ledger, mdp: MDP, pairs: Int[Array, ""], *, shown: Occupancy, expert: Occupancy
+) -> Regret:
+    """The account of the pairs booked. `shown` is the d̂_E that was learned from, `expert` the true
+    d_E; where the truth is not known they are the same, and the demonstrations' term is zero."""
+    K, total = pairs, ledger.trail.total
+
+    def gather(x: Occupancy) -> Reward:  # ⟨μ, x⟩ of a stationary μ sums x over stages
+        return x if ledger.mu.shape[0] > 1 else jnp.sum(x, axis=0, keepdims=True)
+
+    def against(star: Reward, x: Occupancy, dot: Array) -> Array:  # Σ⟨μ* − μ_k, x_k⟩
+        return jnp.sum(star * gather(x)) - dot
+
+    on, on_dot = K * expert - total, jnp.sum(ledger.mu * expert) - ledger.on_dot
+    hat, hat_dot = K * shown - ledger.estimate, jnp.sum(ledger.mu * shown) - ledger.estimate_dot
+    star = (gather(on) > 0).astype(on.dtype)  # μ*, the maximiser on the box
+    ail = jnp.sum(star * gather(on))
+    policy = mdps.optimum(mdp, ledger.mu)[1] - ledger.on_dot
+    reward = against(star, on, on_dot)
+    return Regret(
+        ail=ail,
+        policy=policy,
+        reward=reward,
+        optimisation=against(star, hat, hat_dot),
+        shift=against(star, ledger.shift, ledger.shift_dot),
+        estimation=against(star, ledger.noise, ledger.noise_dot),
+        demonstrations=against(star, K * (expert - shown), jnp.sum(ledger.mu * (expert - shown))),
+        slack=policy + reward - ail,
+        tv=ledger.tv,
+        drift=_drift(ledger.trail, pairs),
+    )
+
+
+def ring_size(slots: int, keeps_all: bool) -> int:
+    """Occupancy sums to keep for a window of `slots` policies, and for drift up to that lag."""
+    return 2 + (min(slots, 8) if keeps_all else slots)
+
+
+def lags(ring: int) -> list[int]:
+    """The lags at which drift is measured: 1, 2, 4, … as far as the ring reaches."""
+    return [2**i for i in range(ring.bit_length()) if 2**i + 2 <= ring]
+
+
+def _drift(trail: Trail, pairs: Int[Array, ""]) -> Float[Array, " lags"]:
+    """max_h ‖d_k − d_{k−n}‖₁ for the pair booked last; 0 where there is no policy k−n yet."""
+    slots, end = trail.ring.shape[0], pairs
+
+    def occupancy(lag: int) -> Occupancy:  # d_{k−lag} = E_{k+1−lag} − E_{k−lag}
+        upper, lower = end - lag, end - lag - 1
+        below = jnp.where(lower > 0, trail.ring[lower % slots], 0)
+        return trail.ring[upper % slots] - below
+
+    def at(lag: int) -> Array:
+        apart = jnp.max(jnp.sum(jnp.abs(occupancy(0) - occupancy(lag)), axis=(1, 2)))
+        return jnp.where(end - lag - 1 >= 0, apart, 0.0)
+
+    measured = [at(lag) for lag in lags(slots)]
+    return jnp.stack(measured) if measured else jnp.zeros(0)

@@ -1,0 +1,55 @@
+"""The true occupancies of past policies, kept so that any uniform window's mixture costs O(HSA).
+
+With E_j = Σ_{i<j} d_i, a window's sum is one difference, E_j − E_{j+1−N}, whatever N(k) does.
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from understudy.types import Occupancy
+
+
+class Trail(eqx.Module):
+    """E_j for the latest j, at least as many as the window is long. Where nothing ever leaves the
+    window a few are enough, since all it needs is E_0 = 0."""
+
+    total: Occupancy  # E_j, the sum so far
+    ring: Float[Array, "slots H S A"]
+
+
+def empty(shape: tuple[int, int, int], slots: int) -> Trail:
+    return Trail(jnp.zeros(shape), jnp.zeros((slots, *shape)))
+
+
+def past(
+    trail: Trail,
+    beta: Float[Array, " lags"],
+    N: Int[Array, ""],
+    j: Int[Array, ""],
+    *,
+    uniform: bool,
+) -> Occupancy:
+    """Σ_{n=2}^{N} β_n d_{j+1−n}: the mixture without its newest member, policy j.
+
+    Exactly zero for N = 1. Uniform weights cost O(HSA), others O(slots·HSA) by summation by parts.
+    """
+    slots = trail.ring.shape[0]
+    if uniform:
+        leaving = j + 1 - N
+        left = jnp.where(leaving > 0, trail.ring[leaving % slots], 0)
+        return (trail.total - left) * beta[0]
+    m = jnp.arange(1, len(beta) + 1)  # E_{j+1−m} counts β_{m+1} − β_m (m ≥ 2), or β_2 (m = 1)
+    coefficient = jnp.append(beta[1:], 0.0) - jnp.where(m >= 2, beta, 0)
+    coefficient = jnp.where(j + 1 - m > 0, coefficient, 0)
+    return jnp.tensordot(coefficient, trail.ring[(j + 1 - m) % slots], axes=1)
+
+
+def extend(trail: Trail, d: Occupancy, j: Int[Array, ""], *, after: Occupancy) -> Trail:
+    """Policy j had the occupancy d. `after` is what was read from the trail for the same j.
+
+    Adding nothing of it orders the read before the write. Without that the compiler cannot tell,
+    and copies the whole ring in every iteration (measured: 28 times slower with 258 slots).
+    """
+    total = trail.total + d + 0 * after
+    return Trail(total, trail.ring.at[(j + 1) % trail.ring.shape[0]].set(total))
