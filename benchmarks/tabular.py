@@ -20,7 +20,7 @@ from understudy.config import Config
 from understudy.envs.empty_room import demonstrations, empty_room
 from understudy.experiments import fig1, runner
 from understudy.experiments.paper import Figure1
-from understudy.imitation import expert_occupancy, keys_of, plan
+from understudy.imitation import expert_occupancy, keys_of, plan, stack
 from understudy.tabular import Problem
 
 
@@ -79,7 +79,7 @@ def growth() -> None:
         mdp = empty_room(n)
         problem = Problem(mdp, expert_occupancy(mdp, demonstrations(n)))
         p = plan(mdp, Config(ledger=False))
-        keys, batch = keys_of([0]), runner.stack(p.settings, 1)
+        keys, batch = keys_of([0]), stack(p.settings, 1)
         state = tabular.start(problem, p.protocol, keys=keys)
 
         def to(k: int, state: tabular.State = state, args=(problem, batch, p.protocol), keys=keys):

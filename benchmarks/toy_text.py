@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from understudy import mdp as mdps
 from understudy.config import Config
+from understudy.demos.rollout import sample
 from understudy.envs import catalog
 from understudy.experiments.figures import STYLE
-from understudy.experiments.train import sample
 from understudy.imitation import imitate
 
 SEEDS = range(5)
@@ -51,8 +51,9 @@ def main() -> None:
             result = imitate(mdp, None, config, seeds=SEEDS)
             returns, at = result.returns, result.interactions
         else:  # each seed has demonstrations of its own
+            expert = np.asarray(mdps.optimum(mdp, mdp.reward)[0])
             each = [
-                imitate(mdp, sample(mdp, demonstrations, seed=seed), config, seeds=[seed])
+                imitate(mdp, sample(mdp, expert, demonstrations, seed=seed), config, seeds=[seed])
                 for seed in SEEDS
             ]
             returns, at = np.concatenate([r.returns for r in each]), each[0].interactions

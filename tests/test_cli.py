@@ -1,12 +1,15 @@
 """The command line as users meet it: in a process of its own."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from understudy.demos import npz
 from understudy.envs.empty_room import demonstrations
@@ -48,6 +51,11 @@ def test_train_then_evaluate(tmp_path):
     assert rows[0]["interactions"] == 0
     assert rows[-1] == {"interactions": 2000, "return": summary["return"]}
 
+    assert understudy(*args, "--out", "a", cwd=tmp_path).returncode == 0  # safe to repeat
+    other = understudy(*args, "--out", "a", "--seed", "1", cwd=tmp_path)
+    assert other.returncode == 2
+    assert "holds another run" in other.stderr
+
     again = understudy(*args, "--out", "b", cwd=tmp_path)
     for name in ("metrics.jsonl", "policy.safetensors"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
@@ -76,13 +84,22 @@ BAD = [
     (("train", "EmptyRoom-3x3", "--window", "0"), "at least 1 policy"),
     (("train", "EmptyRoom-3x3", "--horizon", "0"), "horizon is 0"),
     (("train", "EmptyRoom-3x3", "--sigma", "nan"), "--sigma is nan"),
-    (("train", "EmptyRoom-3x3", "--seed", "-1"), "--seed is -1"),
+    (("train", "EmptyRoom-3x3", "--seed", "-1"), "seed is -1"),
     (("train", "EmptyRoom-3x3", "--out", "file/run"), "output folder"),
     (("train", "EmptyRoom-3x3", "--out", "/proc/none/run"), "output folder"),
     (("train", "EmptyRoom-3x3", "--demos", "none.npz"), "none.npz does not exist"),
     (("train", "EmptyRoom-3x3", "--demos", "large.npz"), "state 9, outside 0 … 8"),
     (("train", "CliffWalking-v1"), "--horizon"),
-    (("train", "EmptyRoom-3x3", "--interactions", "ten"), "ten"),
+    (("train", "EmptyRoom-3x3", "--interactions", "ten"), "--interactions"),
+    (("train", "EmptyRoom-3x3", "--interactions", "9" * 20), "--interactions is 9"),
+    (("train", "EmptyRoom-3x3", "--nope"), "--nope"),
+    (("train",), "Missing"),
+    ((), "train"),
+    (("train", "EmptyRoom-0x0", "--horizon", "5"), "size is 0"),
+    (("train", "EmptyRoom-3x3", "--seed", "4294967296"), "seed is 4294967296"),
+    (("train", "EmptyRoom-3x3", "--sigma", "1e308", "--out", "[/x]"), "policy became NaN"),
+    (("train", "EmptyRoom-3x3", "--window", "2", "--beta", "0", "0", "1"), "3 weights"),
+    (("train", "HalfCheetah-v5"), "HalfCheetah-v5"),
     (("evaluate", "nowhere"), "nowhere"),
     (("evaluate", "."), "does not exist"),
     (("reproduce", "fig1", "--out", "file/fig"), "output folder"),
@@ -99,16 +116,47 @@ def test_bad_input_is_one_sentence_and_code_two(args, names, tmp_path):
     assert done.returncode == 2, done.stderr
     assert names in " ".join(done.stderr.replace("│", " ").split())
     assert "Traceback" not in done.stderr
-    if done.stderr.startswith("understudy:"):
-        assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("understudy: ")
+    assert len(done.stderr.splitlines()) == 1
     assert files(tmp_path) == before
     assert done.stdout == ""
 
 
 def test_a_corrupt_policy_is_refused(tmp_path):
-    config = {"env": "EmptyRoom-3x3", "horizon": 9, "summary": {"expert_return": 4.6}}
+    config = {"env": "EmptyRoom-3x3", "horizon": 9, "seed": 0, "summary": {"expert_return": 4.6}}
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "policy.safetensors").write_bytes(np.random.default_rng(0).bytes(100))
     done = understudy("evaluate", ".", cwd=tmp_path)
     assert done.returncode == 2
     assert "policy.safetensors cannot be read" in done.stderr
+
+
+def test_evaluate_plays_the_horizon_that_was_trained(tmp_path):
+    args = ("train", "EmptyRoom-3x3", "--horizon", "12", "--interactions", "1500", "--out", "[r]")
+    assert understudy(*args, cwd=tmp_path).returncode == 0
+    done = understudy("evaluate", "[r]", "--episodes", "5", "--json", cwd=tmp_path)
+    measured = json.loads(done.stdout)
+    assert measured["return"] == pytest.approx(7.6, abs=0.05)  # 8 stages at the goal
+    assert measured["sampled_return"] == pytest.approx(measured["return"], abs=0.5)
+
+
+@pytest.mark.parametrize("policy", [np.full((9, 9, 5), np.nan), np.ones((9, 9, 5))])
+def test_a_policy_that_is_none_is_refused(tmp_path, policy):
+    config = {"env": "EmptyRoom-3x3", "horizon": 9, "seed": 0, "summary": {"expert_return": 4.6}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    save_file({"policy": policy}, tmp_path / "policy.safetensors")
+    done = understudy("evaluate", ".", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "is not a policy" in done.stderr
+
+
+def test_an_interrupt_ends_at_once(tmp_path):
+    args = ("train", "EmptyRoom-20x20", "--interactions", "2000000", "--out", "run")
+    command = [sys.executable, "-c", "from understudy.cli import main; main()", *args]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as running:
+        time.sleep(12)  # compiling or running by then
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert said.splitlines()[-1] == "understudy: stopped."
+    assert not (tmp_path / "run").exists()

@@ -32,27 +32,31 @@ class Malice:
         return (pytest.fail, ("a loaded file ran code",))
 
 
+GOOD = {
+    "observations": np.zeros(3, int),
+    "actions": np.zeros(2, int),
+    "rewards": np.zeros(2),
+    "terminations": np.zeros(2, bool),
+    "lengths": np.array([2]),
+}
+
+
 @pytest.mark.parametrize(
-    ("arrays", "names"),
+    ("change", "names"),
     [
-        ({"observations": np.array([Malice()], dtype=object)}, "not a readable .npz|lacks"),
-        ({"observations": np.zeros(3)}, "lacks the array 'actions'"),
-        (
-            {
-                "observations": np.zeros(3),
-                "actions": np.zeros(5),
-                "rewards": np.zeros(5),
-                "terminations": np.zeros(5),
-                "lengths": np.array([5]),
-            },
-            "expected 5 and 6",
-        ),
+        ({"observations": np.array([Malice()], dtype=object)}, "not a readable .npz"),
+        ({"actions": None}, "lacks the array 'actions'"),
+        ({"lengths": np.array([5])}, "3 observations; its lengths, 5 steps in 1 episodes"),
+        ({"lengths": np.array(2)}, "'lengths' of type"),
+        ({"lengths": np.array([2.5])}, "'lengths' of type float64"),
+        ({"lengths": np.array([], int)}, "no episode"),
+        ({"terminations": np.array(["no", "no"])}, "'terminations' of type"),
+        ({"terminations": np.zeros(1, bool)}, "1 terminations"),
+        ({"observations": np.zeros(3, complex)}, "'observations' of type complex"),
     ],
 )
-def test_bad_files_are_refused(tmp_path, arrays, names):
-    good = {"actions": np.zeros(1), "rewards": np.zeros(1), "terminations": np.zeros(1)}
-    if any(a.dtype == object for a in arrays.values()):
-        arrays = {**good, "lengths": np.ones(1), **arrays}
+def test_bad_files_are_refused(tmp_path, change, names):
+    arrays = {name: array for name, array in {**GOOD, **change}.items() if array is not None}
     np.savez(tmp_path / "bad.npz", **arrays)
     with pytest.raises(UserError, match=names):
         npz.read(tmp_path / "bad.npz")
@@ -62,8 +66,10 @@ def test_missing_and_foreign_files_are_refused(tmp_path):
     with pytest.raises(UserError, match="does not exist"):
         npz.read(tmp_path / "none.npz")
     (tmp_path / "text.npz").write_text("hello")
-    with pytest.raises(UserError, match="not a readable"):
-        npz.read(tmp_path / "text.npz")
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    for name in ("text.npz", "array.npy"):
+        with pytest.raises(UserError, match="not a readable"):
+            npz.read(tmp_path / name)
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,13 @@ from gymnasium.utils.env_checker import check_env
 
 import understudy  # noqa: F401 (registers the rooms)
 from understudy import mdp as mdps
+from understudy.demos import Demonstrations
 from understudy.envs import catalog, sampled
 from understudy.envs.empty_room import demonstrations, empty_room
-from understudy.envs.toy_text import from_table
+from understudy.envs.toy_text import from_env
 from understudy.errors import UserError
+from understudy.imitation import expert_occupancy
+from understudy.occupancy import flow_gap
 
 EXPERT = {3: 4.6, 5: 6.2, 9: 9.4}
 
@@ -62,7 +65,7 @@ def test_toy_text_rollouts_agree_with_the_table(id):
     """Every transition of the real environment has the table's reward and positive probability,
     and terminal states absorb."""
     env = gymnasium.make(id)
-    mdp = from_table(env, horizon=20)
+    mdp = from_env(env, horizon=20)
     succ, prob = np.asarray(mdp.succ)[0], np.asarray(mdp.prob)[0]
     rng = np.random.default_rng(0)
     s, _ = env.reset(seed=0)
@@ -97,7 +100,7 @@ def test_frozen_lake_optimum_is_the_known_one():
                 for s in P
             ]
         )
-    mdp = from_table(env, horizon=60)
+    mdp = from_env(env, horizon=60)
     assert float(mdps.optimum(mdp, mdp.reward)[1]) == pytest.approx(V[0], abs=1e-12)
 
 
@@ -123,16 +126,18 @@ class Detour(gymnasium.Env):
 
 
 def test_an_ended_episode_goes_nowhere_even_through_a_shared_state():
-    mdp = from_table(Detour(), horizon=3)
+    mdp = from_env(Detour(), horizon=3)
     assert mdp.states == 4  # one extra, absorbing
     assert float(mdps.optimum(mdp, mdp.reward)[1]) == 7.0  # not 5 + 7
+    shown = Demonstrations([np.array([0, 1])], [np.array([1])], [np.array([5.0])], [True])
+    assert float(flow_gap(mdp, expert_occupancy(mdp, shown))) < 1e-12  # it went to the sink
 
 
 def test_sampling_finds_the_table():
     """Frequencies within 4.5 standard deviations of the truth, and the same best policy."""
     env = gymnasium.make("FrozenLake-v1")
     found = sampled.from_samples(env, horizon=60, interactions=40_000)
-    exact = from_table(env, horizon=60)
+    exact = from_env(env, horizon=60)
     assert found.coverage == 1.0
     tried = (found.visits > 0)[..., None]
     P, n = dense(exact)[0], np.maximum(found.visits, 1)[..., None]
@@ -146,14 +151,43 @@ def test_sampling_finds_the_table():
         sampled.from_samples(gymnasium.make("CartPole-v1"), horizon=5)
 
 
+class Gamble(gymnasium.Env):
+    """Every step costs 1, and ends the episode in the same state with probability ½."""
+
+    observation_space = gymnasium.spaces.Discrete(2, start=3)
+    action_space = gymnasium.spaces.Discrete(2, start=-1)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 3, {}
+
+    def step(self, a):
+        assert self.action_space.contains(a)
+        return 3, -1.0, bool(a == 0 and self.np_random.random() < 0.5), False, {}
+
+
+def test_sampling_keeps_a_state_that_only_sometimes_ends():
+    """Action 0 ends with probability ½: the optimum over 4 steps is −(1 + ½ + ¼ + ⅛)."""
+    found = sampled.from_samples(Gamble(), horizon=4, interactions=20_000)
+    assert found.mdp.sink == 2
+    assert float(mdps.optimum(found.mdp, found.mdp.reward)[1]) == pytest.approx(-1.875, abs=0.03)
+
+
+def test_sampling_does_not_promise_what_was_never_tried():
+    found = sampled.from_samples(Gamble(), horizon=4, interactions=1)
+    best = float(mdps.optimum(found.mdp, found.mdp.reward)[1])
+    assert best <= -1.0  # an untried pair is as bad as the worst seen, not free
+
+
 def test_names_are_found_or_refused_with_a_hint():
     assert catalog.find("EmptyRoom-4x4").mdp.shape == (12, 16, 5)
     assert catalog.find("FrozenLake-v1", horizon=7).mdp.horizon == 7
     for name, names in {
         "FrozenLak-v1": "did you mean FrozenLake-v1",
         "EmptyRoom-3x4": "not square",
+        "EmptyRoom-0x0": "from 2 to 1,000",
         "CartPole-v1": "Discrete",
-        "Blackjack-v1": "time limit|Discrete",
+        "Blackjack-v1": "both Discrete",
         "NoSuchThing": "Unknown environment",
     }.items():
         with pytest.raises(UserError, match=names):

@@ -124,7 +124,7 @@ GOOD = {"P": np.full((2, 1, 2), 0.5), "horizon": 3, "nu": np.array([1.0, 0.0])}
         ({"nu": np.array([0.5, 0.4])}, "initial distribution"),
         ({"nu": np.array([1.0])}, "initial distribution has shape"),
         ({"reward": np.array([np.nan, 0.0])}, "reward.*NaN"),
-        ({"reward": np.zeros((5, 5))}, r"reward has shape \(1, 5, 5\)"),
+        ({"reward": np.zeros((5, 5))}, r"reward has shape \(5, 5\)"),
     ],
 )
 def test_bad_mdps_are_refused_by_name(change, names):

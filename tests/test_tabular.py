@@ -141,6 +141,8 @@ def test_learned_transitions_reach_the_expert():
         ({"beta": (0.0, 0.0)}, "--beta"),
         ({"fresh": 2, "batch": 2}, "exclude each other"),
         ({"points": -1}, "--points is -1"),
+        ({"interactions": 3_000_000_000}, "--interactions is 3000000000"),
+        ({"window": "2", "beta": (1.0,)}, "1 weights for a window of 2"),
     ],
 )
 def test_bad_settings_are_refused_by_name(change, names):

@@ -1,11 +1,13 @@
 """The command line. Arguments are read here; the work, and its imports, wait until it is asked."""
 
+import contextlib
+import io
 import os
 import sys
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NoReturn
 
 import tyro
 from tyro.conf import OmitArgPrefixes, Positional, arg, subcommand
@@ -39,12 +41,11 @@ class Train:
     def main(self) -> None:
         from understudy.experiments import console, train
 
+        demos = None if self.demos is None else str(self.demos)
         summary = train.train(
             self.env,
             self.config,
-            demos=self.demos,
-            expert=self.expert,
-            demonstrations=self.demonstrations,
+            train.Expert(demos, self.expert, self.demonstrations),
             horizon=self.horizon,
             seed=self.seed,
             out=self.out,
@@ -106,21 +107,45 @@ Command = (
 
 
 def main() -> None:
-    command = tyro.cli(
-        Command,  # type: ignore[arg-type]
-        prog="understudy",
-        description="Learn to act by watching an expert, with as little practice as possible.",
-    )
     warnings.filterwarnings("ignore", module="gymnasium|pygame")  # noise that users cannot act on
     # Compiled programs are kept between calls; a user's own JAX setting goes first.
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "understudy" / "jax"
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache))
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(home) / "understudy" / "jax"))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
     try:
-        command.main()
+        parse().main()
     except UserError as error:
-        sys.stderr.write(f"understudy: {error}\n")
-        sys.exit(2)
+        _leave(f"understudy: {error}", 2)
+    except MemoryError:
+        _leave("understudy: this does not fit into memory; make the problem smaller.", 2)
+    except BrokenPipeError:
+        os._exit(1)  # whoever read our output has gone; there is nobody to tell
+    except OSError as error:
+        _leave(f"understudy: {error.strerror or error}: {error.filename or 'output'}.", 2)
     except KeyboardInterrupt:
-        sys.stderr.write("understudy: stopped.\n")
-        sys.exit(130)
+        _leave("understudy: stopped.", 130)
+
+
+def parse() -> Train | Evaluate | Reproduce:
+    """The command asked for. Tyro explains a mistake in a box; we keep its first sentence."""
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            return tyro.cli(
+                Command,  # type: ignore[arg-type]
+                prog="understudy",
+                description="Learn to act by watching an expert, with little practice.",
+            )
+    except SystemExit as leaving:
+        if not leaving.code:
+            raise
+        lines = [line.strip("│╭╰╮╯ ") for line in said.getvalue().splitlines()[1:]]
+        rule = next((i for i, line in enumerate(lines) if set(line) == {"─"}), len(lines))
+        raise UserError(f"{' '.join(filter(None, lines[:rule]))} (see --help)") from None
+
+
+def _leave(sentence: str, code: int) -> NoReturn:
+    """End at once: a compiled piece of a run may still be at work, and would be waited for."""
+    sys.stderr.write(sentence + "\n")
+    sys.stderr.flush()
+    os._exit(code)

@@ -16,13 +16,13 @@ class Config:
     window: str = "32"
     """Policies to reuse: N, 'all', or a growing 'c*k^a' such as '2*k^0.4'."""
     beta: tuple[float, ...] = ()
-    """Weights of the policies, most recent first; uniform if none are given."""
-    points: int = 32
-    """Data points m per reward update; 0 takes the whole window."""
+    """Weights of the N policies, most recent first; uniform if none are given."""
+    points: int | None = None
+    """Data points m sampled per reward update, 0 for the whole window; 32, or with --batch 0."""
     fresh: int | None = None
     """New interactions per iteration; max(1, m // N) if not given (equal estimation budget)."""
     batch: int | None = None
-    """Collect this many whole trajectories per iteration instead, and use the whole window."""
+    """Collect this many whole trajectories per iteration instead."""
     steps: Literal["paper", "theory"] = "paper"
     """Step sizes of the paper's experiments, or of its Theorem 4.5."""
     sigma: float | None = None
@@ -47,11 +47,18 @@ class Config:
 
 def check(config: Config) -> None:
     """Refuse what cannot be meant, by name."""
-    at_least = {"interactions": 1, "points": 0, "marks": 1, "fresh": 1, "batch": 1}
-    for name, least in at_least.items():
+    most = 2**31 - 1  # iterations are counted in 32 bits
+    ranges = {
+        "interactions": (1, most),
+        "points": (0, most),
+        "marks": (1, 100_000),
+        "fresh": (1, most),
+        "batch": (1, most),
+    }
+    for name, (least, limit) in ranges.items():
         value = getattr(config, name)
-        if value is not None and value < least:
-            raise UserError(f"--{name} is {value}; it must be at least {least}.")
+        if value is not None and not least <= value <= limit:
+            raise UserError(f"--{name} is {value}; it must be from {least} to {limit:,}.")
     if config.gradients == "exact" and not config.ledger:
         raise UserError("Exact gradients need the ledger's occupancies; leave the ledger on.")
     if config.fresh is not None and config.batch is not None:

@@ -67,7 +67,7 @@ def imitate(
     """
     problem = Problem(mdp, expert_occupancy(mdp, expert), truth)
     p = plan(mdp, config)
-    settings = jax.tree.map(lambda x: jnp.stack([x] * len(seeds)), p.settings)
+    settings = stack(p.settings, len(seeds))
     done = tabular.run(
         problem,
         settings,
@@ -88,7 +88,18 @@ def imitate(
     )
 
 
+def stack(settings: Settings, runs: int) -> Settings:
+    """The same settings for a batch of runs."""
+    return jax.tree.map(lambda x: jnp.stack([x] * runs), settings)
+
+
 def keys_of(seeds: Sequence[int]) -> Array:
+    """A key for each seed."""
+    for seed in seeds:
+        if not 0 <= seed < 2**32:
+            raise UserError(f"The seed is {seed}; it must be from 0 to 4,294,967,295.")
+    if not seeds:
+        raise UserError("There are no seeds; give at least one.")
     return jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
 
 
@@ -107,6 +118,7 @@ def expert_occupancy(mdp: MDP, expert: Demonstrations | Occupancy | np.ndarray |
             _whole(expert.actions, "action"),
             expert.terminated,
             mdp.shape,
+            sink=mdp.sink,
         )
     d = np.asarray(expert, dtype=float)
     if d.shape != mdp.shape:
@@ -134,9 +146,11 @@ def plan(mdp: MDP, config: Config) -> Plan:
     H, S, A = mdp.shape
     check(config)
     c, alpha = windows.parse(config.window)
-    lanes, steps, points = 1, config.fresh, config.points or None
+    points = (32 if config.batch is None else 0) if config.points is None else config.points
+    points = points or None
+    lanes, steps = 1, config.fresh
     if config.batch is not None:
-        lanes, steps, points = config.batch, H, None
+        lanes, steps = config.batch, H
     elif steps is None:
         # Equal estimation budget: N policies supply the m points, so each owes m // N.
         # A growing window passes m soon; it gets one interaction per iteration throughout.
@@ -156,8 +170,10 @@ def plan(mdp: MDP, config: Config) -> Plan:
     else:
         sigma, eta = updates.theory_steps(H, S, A, horizon_of_learning)
     slots = min(K, windows.largest(c, alpha, K))
+    if config.beta and alpha == 0 and len(config.beta) != c:
+        raise UserError(f"--beta has {len(config.beta)} weights for a window of {int(c)} policies.")
     lag = np.zeros(slots) if config.beta else np.ones(slots)
-    lag[: len(config.beta)] = config.beta[:slots]
+    lag[: len(config.beta)] = np.array(config.beta[:slots]) / max(config.beta, default=1)
     if not config.model == "known" and config.counts == "shared" and mdp.prob.shape[0] != 1:
         raise UserError(
             "This MDP's transitions differ between stages; count per stage (counts='stage')."

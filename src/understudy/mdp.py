@@ -32,6 +32,7 @@ class MDP(eqx.Module):
     nu: Float[Array, " S"]
     reward: Reward
     horizon: int = eqx.field(static=True)
+    sink: int | None = eqx.field(static=True, default=None)  # where ended episodes go, if anywhere
 
     @property
     def states(self) -> int:
@@ -72,13 +73,17 @@ def value(mdp: MDP, pi: Policy, reward: Reward) -> Float[Array, ""]:
     return jnp.sum(mdp.nu[:, None] * pi[0] * evaluate(mdp, pi, reward)[0])
 
 
+def arrive(mdp: MDP, h: int | Array, d: Float[Array, "S A"]) -> Float[Array, " S"]:
+    """ν_{h+1}(s') = Σ_{s,a} P_h(s'|s,a) d_h(s,a)."""
+    return jnp.zeros(mdp.states).at[at(mdp.succ, h)].add(d[:, :, None] * at(mdp.prob, h))
+
+
 def occupancy(mdp: MDP, pi: Policy) -> Occupancy:
     """d_h(s,a) = ν_h(s) π_h(a|s), forwards from ν."""
 
     def flow(nu: Array, h: Array) -> tuple[Array, Array]:
         d = nu[:, None] * pi[h]
-        arriving = d[:, :, None] * at(mdp.prob, h)
-        return jnp.zeros_like(nu).at[at(mdp.succ, h)].add(arriving), d
+        return arrive(mdp, h, d), d
 
     return jax.lax.scan(flow, mdp.nu, jnp.arange(mdp.horizon))[1]
 
@@ -194,8 +199,8 @@ def build(
 def _check_sizes(horizon: int, states: int, actions: int) -> None:
     sizes = {"horizon": horizon, "number of states": states, "number of actions": actions}
     for name, size in sizes.items():
-        if size < 1:
-            raise UserError(f"The {name} is {size}; it must be at least 1.")
+        if size != int(size) or size < 1:
+            raise UserError(f"The {name} is {size}; it must be a whole number, at least 1.")
 
 
 def _distribution(p: np.ndarray, name: str) -> np.ndarray:
@@ -214,10 +219,11 @@ def _distribution(p: np.ndarray, name: str) -> np.ndarray:
 
 def _reward(reward: np.ndarray | Sequence | None, H: int, S: int, A: int) -> np.ndarray:
     r = np.zeros((1, S, A)) if reward is None else np.asarray(reward, dtype=float)
+    given = r.shape
     r = r[:, None] if r.shape == (S,) else r
     r = r[None] if r.ndim == 2 else r
     if r.ndim != 3 or r.shape[0] not in (1, H) or r.shape[1] != S or r.shape[2] not in (1, A):
-        raise UserError(f"The reward has shape {r.shape}; give (S,), (S, A) or (H, S, A).")
+        raise UserError(f"The reward has shape {given}; give (S,), (S, A) or (H, S, A).")
     if not np.isfinite(r).all():
         raise UserError("The reward has a value that is not finite (NaN or infinity).")
     return np.broadcast_to(r, (r.shape[0], S, A)).copy()

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from understudy.errors import UserError
-from understudy.mdp import MDP, at
+from understudy.mdp import MDP, arrive
 from understudy.types import Occupancy, Policy
 
 
@@ -32,10 +32,7 @@ def mix(occupancies: Float[Array, "N H S A"], beta: Float[Array, " N"]) -> Occup
 def flow_gap(mdp: MDP, d: Occupancy) -> Float[Array, ""]:
     """How far d is from a feasible occupancy: the largest violation of ν and of the flow
     Σ_a d_h(s,a) = Σ_{s',a} P(s|s',a) d_{h−1}(s',a)."""
-    arriving = [mdp.nu]
-    for h in range(mdp.horizon - 1):
-        mass = d[h][:, :, None] * at(mdp.prob, h)
-        arriving.append(jnp.zeros(mdp.states).at[at(mdp.succ, h)].add(mass))
+    arriving = [mdp.nu, *(arrive(mdp, h, d[h]) for h in range(mdp.horizon - 1))]
     return jnp.max(jnp.abs(jnp.sum(d, axis=-1) - jnp.stack(arriving)))
 
 
@@ -56,12 +53,13 @@ def of_demonstrations(
     actions: list[np.ndarray],
     terminated: list[bool],
     shape: tuple[int, int, int],
+    sink: int | None = None,
 ) -> Occupancy:
     """d̂_E from demonstrations; `states[i]` has one more entry than `actions[i]`.
 
     Past a demonstration's end:
-    - it *terminated*: its final state is absorbing, so it stays there, every action equally
-      likely (none was shown, and none matters);
+    - it *terminated*: it stays in its final state (or in the MDP's `sink`, if it has one), every
+      action equally likely (none was shown, and none matters);
     - it was *cut off*: it says nothing of later stages. Each stage averages over the
       demonstrations that reach it, and a stage that none reaches is refused.
     """
@@ -79,7 +77,7 @@ def of_demonstrations(
         T = min(len(a), H)
         np.add.at(d, (np.arange(T), s[:T], a[:T]), 1.0)
         if terminated[i]:
-            d[T:, s[-1]] += 1 / A
+            d[T:, s[-1] if sink is None else sink] += 1 / A
         reach[: H if terminated[i] else T] += 1
     if (reach == 0).any():
         short = int(np.argmax(reach == 0))

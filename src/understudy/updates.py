@@ -26,7 +26,7 @@ def mirror(logits: Logits, Q: Values, sigma: Float[Array, ""]) -> Logits:
 def ascend(mu: Reward, gradient: Occupancy, eta: Float[Array, ""]) -> Reward:
     """μ_k = Proj[μ_{k−1} + η ∇_μ L] on the box [0, 1] (Eq. 5), ∇_μ L = d_E − d_mix.
 
-    A stationary reward (T = 1) collects the gradient of all stages.
+    A stationary reward (R = 1) collects the gradient of all stages.
     """
     if mu.shape[0] == 1:
         gradient = jnp.sum(gradient, axis=0, keepdims=True)
@@ -34,7 +34,7 @@ def ascend(mu: Reward, gradient: Occupancy, eta: Float[Array, ""]) -> Reward:
 
 
 def project_box(mu: Reward) -> Reward:
-    """The nearest point of [0, 1]^{T×S×A}."""
+    """The nearest point of [0, 1]^{R×S×A}."""
     return jnp.clip(mu, 0.0, 1.0)
 
 
@@ -46,7 +46,7 @@ def theory_steps(H: int, S: int, A: int, K: int) -> tuple[float, float]:
 def paper_steps(H: int, K: int) -> tuple[float, float]:
     """(σ, η) of the paper's MiniGrid runs: σ = 10 √(2 log 4 / (H² K)), η = 5/√K.
 
-    The 4 is the paper's, though the rooms have five actions; K is the total of interactions, for
-    every N, so that all N differ in nothing but the window.
+    The 4 is the paper's, though the rooms have five actions. What counts as K is the caller's
+    choice (see `imitation.plan`).
     """
     return 10 * math.sqrt(2 * math.log(4) / (H**2 * K)), 5 / math.sqrt(K)

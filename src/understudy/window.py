@@ -53,7 +53,8 @@ def parse(text: str) -> tuple[float, float]:
     power = re.fullmatch(r"(?:(?P<c>[\d.]+)\s*\*\s*)?k\s*\^\s*(?P<alpha>[\d.]+)", text.strip())
     try:
         c, alpha = (float(power["c"] or 1), float(power["alpha"])) if power else (int(text), 0.0)
-    except ValueError:
+        c = min(float(c), 2.0**31)  # more policies than there can be
+    except (ValueError, OverflowError):
         raise UserError(
             f"The window is '{text}'; give a number of policies, 'all', or 'c*k^a' "
             f"such as '2*k^0.4'."
@@ -62,7 +63,7 @@ def parse(text: str) -> tuple[float, float]:
         raise UserError(f"The window is N = {text}; it must reuse at least 1 policy.")
     if not (c > 0 and 0 <= alpha <= 1):
         raise UserError(f"The window is '{text}'; it needs c > 0 and an exponent in [0, 1].")
-    return float(c), alpha
+    return c, alpha
 
 
 def largest(c: float, alpha: float, K: int) -> int:

@@ -19,6 +19,12 @@ class Demonstrations:
     def __post_init__(self) -> None:
         if not self.actions:
             raise UserError("There are no demonstrations; give at least one episode.")
+        counts = {len(x) for x in (self.observations, self.actions, self.rewards, self.terminated)}
+        if len(counts) > 1:
+            raise UserError(
+                f"There are {len(self.observations)} episodes of observations, {len(self.actions)} "
+                f"of actions, {len(self.rewards)} of rewards and {len(self.terminated)} of ends."
+            )
         for i, (o, a, r) in enumerate(
             zip(self.observations, self.actions, self.rewards, strict=True)
         ):

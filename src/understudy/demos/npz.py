@@ -4,7 +4,6 @@ Arrays: `observations` (each episode has length + 1 of them, the last one final)
 `rewards`, `terminations`, `truncations`, `lengths`.
 """
 
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -16,34 +15,20 @@ NEEDED = ("observations", "actions", "rewards", "terminations", "lengths")
 
 
 def read(path: str | Path) -> Demonstrations:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            missing = [name for name in NEEDED if name not in file]
-            if missing:
-                raise UserError(
-                    f"Demonstrations file {path} lacks the array '{missing[0]}'; "
-                    f"it needs {', '.join(NEEDED)}."
-                )
-            arrays = {name: file[name] for name in NEEDED}
-    except FileNotFoundError:
-        raise UserError(f"Demonstrations file {path} does not exist.") from None
-    except UserError:
-        raise
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"Demonstrations file {path} is not a readable .npz: {error}") from None
-    lengths = arrays["lengths"].astype(int)
-    total = int(lengths.sum())
-    if (
-        lengths.ndim != 1
-        or (lengths < 1).any()
-        or len(arrays["actions"]) != total
-        or (len(arrays["observations"]) != total + len(lengths))
-    ):
-        raise UserError(
-            f"Demonstrations file {path} has lengths that add up to {total} steps, "
-            f"{len(arrays['actions'])} actions and {len(arrays['observations'])} observations; "
-            f"expected {total} and {total + len(lengths)}."
-        )
+    arrays = _load(Path(path))
+    lengths, total = arrays["lengths"], int(arrays["lengths"].sum())
+    expected = {
+        "observations": total + len(lengths),
+        "actions": total,
+        "rewards": total,
+        "terminations": total,
+    }
+    for name, count in expected.items():
+        if len(arrays[name]) != count:
+            raise UserError(
+                f"Demonstrations file {path} has {len(arrays[name])} {name}; its lengths, "
+                f"{total} steps in {len(lengths)} episodes, call for {count}."
+            )
     ends = np.cumsum(lengths)
     return Demonstrations(
         observations=np.split(arrays["observations"], np.cumsum(lengths + 1)[:-1]),
@@ -51,6 +36,38 @@ def read(path: str | Path) -> Demonstrations:
         rewards=np.split(arrays["rewards"], ends[:-1]),
         terminated=[bool(arrays["terminations"][end - 1]) for end in ends],
     )
+
+
+def _load(path: Path) -> dict[str, np.ndarray]:
+    """The arrays that we need, of the kinds that they must be."""
+    if not path.exists():
+        raise UserError(f"Demonstrations file {path} does not exist.")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in NEEDED if name in file}
+    except Exception as error:  # NumPy, zip and zlib each have their own
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(f"Demonstrations file {path} is not a readable .npz: {reason}") from None
+    kinds = {"lengths": "iu", "terminations": "b", "rewards": "fiu"}
+    for name in NEEDED:
+        if name not in arrays:
+            raise UserError(
+                f"Demonstrations file {path} lacks the array '{name}'; "
+                f"it needs {', '.join(NEEDED)}."
+            )
+        array, flat = arrays[name], name in kinds
+        if (
+            array.dtype.kind not in kinds.get(name, "fiub")
+            or array.ndim < 1
+            or (flat and array.ndim != 1)
+        ):
+            raise UserError(
+                f"Demonstrations file {path} has '{name}' of type {array.dtype} and shape "
+                f"{array.shape}, which it cannot be."
+            )
+    if len(arrays["lengths"]) == 0 or (arrays["lengths"] < 1).any():
+        raise UserError(f"Demonstrations file {path} has no episode, or one without a step.")
+    return {**arrays, "lengths": arrays["lengths"].astype(np.int64)}
 
 
 def write(path: str | Path, demos: Demonstrations) -> None:

@@ -34,8 +34,7 @@ def reward(n: int, s: int) -> float:
 
 def empty_room(n: int, *, horizon: int | None = None) -> MDP:
     """The n×n room, H = 3n unless given."""
-    if n < 2:
-        raise UserError(f"A room of size {n} has nowhere to go; use at least 2.")
+    _check(n)
     S = n * n
     succ = np.array([[successor(n, s, a) for a in range(len(MOVES))] for s in range(S)])
     return mdps.build(
@@ -47,8 +46,14 @@ def empty_room(n: int, *, horizon: int | None = None) -> MDP:
     )
 
 
+def _check(n: int) -> None:
+    if not 2 <= n <= 1000:
+        raise UserError(f"The room's size is {n}; it must be from 2 to 1,000.")
+
+
 def demonstrations(n: int, *, horizon: int | None = None) -> Demonstrations:
     """Four shortest ways to the goal, then stay: along either wall, and two staircases."""
+    _check(n)
     H, m = 3 * n if horizon is None else horizon, n - 1
     ways = [
         [RIGHT] * m + [DOWN] * m,

@@ -1,14 +1,18 @@
 """An MDP from a discrete Gymnasium environment that can only be played."""
 
+import math
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Discrete
 
-from understudy import mdp as mdps
+from understudy.envs.toy_text import from_table
 from understudy.errors import UserError
 from understudy.mdp import MDP
+
+INTERACTIONS = 50_000
 
 
 @dataclass(frozen=True)
@@ -26,13 +30,13 @@ class Sampled:
 
 
 def from_samples(
-    env: gymnasium.Env, *, horizon: int, interactions: int = 50_000, seed: int = 0
+    env: gymnasium.Env, *, horizon: int, interactions: int = INTERACTIONS, seed: int = 0
 ) -> Sampled:
     """Play the environment for `interactions` steps and count.
 
     Each step takes the action tried least in its state, so that coverage does not depend on luck.
-    Terminal states are absorbing without reward. A pair never tried stays where it is without
-    reward: the model must not promise what nobody has seen. Look at `coverage` before trusting it.
+    A pair never tried stays where it is at the worst reward seen: the model must not promise what
+    nobody has seen. Look at `coverage` before trusting it.
     """
     states, actions = env.observation_space, env.action_space
     if not isinstance(states, Discrete) or not isinstance(actions, Discrete):
@@ -44,32 +48,28 @@ def from_samples(
     rng = np.random.default_rng(seed)
     visits = np.zeros((S, A), dtype=np.int64)
     gains = np.zeros((S, A))
-    onward: list[list[dict[int, int]]] = [[{} for _ in range(A)] for _ in range(S)]
-    starts, terminal = np.zeros(S), np.zeros(S, dtype=bool)
+    seen: dict[tuple[int, int], Counter[tuple[int, bool]]] = defaultdict(Counter)
+    starts = np.zeros(S)
+    worst, age = math.inf, horizon
 
-    s = int(env.reset(seed=seed)[0] - states.start)
-    starts[s] += 1
-    age = 0
-    for _ in range(interactions):
+    s, terminated, truncated = 0, False, False
+    for step in range(interactions):
+        if terminated or truncated or age == horizon:
+            s, age = int(env.reset(seed=None if step else seed)[0] - states.start), 0
+            starts[s] += 1
         a = int(rng.choice(np.flatnonzero(visits[s] == visits[s].min())))
         to, r, terminated, truncated, _ = env.step(a + int(actions.start))
-        to = int(to - states.start)
         visits[s, a] += 1
         gains[s, a] += float(r)
-        onward[s][a][to] = onward[s][a].get(to, 0) + 1
-        terminal[to] |= terminated
-        s, age = to, age + 1
-        if terminated or truncated or age == horizon:
-            s, age = int(env.reset()[0] - states.start), 0
-            starts[s] += 1
+        worst = min(worst, float(r))
+        seen[s, a][int(to - states.start), bool(terminated)] += 1
+        s, age = int(to - states.start), age + 1
 
-    def outcomes(s: int, a: int) -> list[tuple[float, int, float]]:
+    def outcomes(s: int, a: int) -> list[tuple[float, int, float, bool]]:
         n = visits[s, a]
-        if terminal[s] or n == 0:
-            return [(1.0, s, 0.0)]
-        return [(count / n, to, gains[s, a] / n) for to, count in onward[s][a].items()]
+        if n == 0:
+            return [(1.0, s, worst, False)]
+        return [(c / n, to, gains[s, a] / n, over) for (to, over), c in seen[s, a].items()]
 
-    mdp = mdps.from_function(
-        outcomes, states=S, actions=A, horizon=horizon, nu=starts / starts.sum()
-    )
-    return Sampled(mdp, visits)
+    table = {s: {a: outcomes(s, a) for a in range(A)} for s in range(S)}
+    return Sampled(from_table(table, nu=starts / starts.sum(), horizon=horizon), visits)

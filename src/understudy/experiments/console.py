@@ -15,7 +15,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-err = Console(stderr=True, highlight=False)
+err = Console(stderr=True, highlight=False, markup=False)  # a path may look like markup
 
 
 def bar() -> Progress:
@@ -29,9 +29,11 @@ def bar() -> Progress:
         TimeRemainingColumn(),
         console=err,
         transient=True,
+        disable=not err.is_terminal,  # a log needs no bar, nor the blank line it would leave
     )
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    json.dump(document, sys.stdout, allow_nan=False)
-    sys.stdout.write("\n")
+    """All of it, or nothing."""
+    sys.stdout.write(json.dumps(document, allow_nan=False) + "\n")
+    sys.stdout.flush()

@@ -12,12 +12,10 @@ from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from understudy import tabular
-from understudy.imitation import Plan, keys_of, together
+from understudy.imitation import Plan, keys_of, stack, together
 from understudy.tabular import Problem, Protocol, Run, Settings
 
 PIECES = 20  # calls per run: how often progress moves and an interrupt is heard
@@ -127,11 +125,6 @@ def _batches(group: list[Job]) -> list[Batch]:
         Batch(job, protocol, stack(row, len(job.seeds)))
         for job, row in zip(group, settings, strict=True)
     ]
-
-
-def stack(settings: Settings, runs: int) -> Settings:
-    """The same settings for a batch of runs."""
-    return jax.tree.map(lambda x: jnp.stack([x] * runs), settings)
 
 
 def _program(job: Job, protocol: Protocol) -> Hashable:

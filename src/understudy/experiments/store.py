@@ -50,6 +50,23 @@ def whole(path: Path) -> Iterator[Path]:
         draft.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def together(folder: Path, names: tuple[str, ...]) -> Iterator[Path]:
+    """A draft folder to write `names` to; they move to `folder` once all are complete."""
+    for name in names:
+        if (folder / name).is_dir():
+            raise UserError(f"{folder / name} is a folder, where a file is to be written.")
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".draft-") as draft:
+        yield Path(draft)
+        for name in names:
+            (Path(draft) / name).replace(folder / name)
+
+
+def plain(document: Mapping[str, Any]) -> dict[str, Any]:
+    """As it would come back from JSON: lists for tuples."""
+    return json.loads(json.dumps(document))
+
+
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
     with whole(path) as draft:
         draft.write_text(json.dumps(document, indent=2, allow_nan=False) + "\n")
@@ -65,7 +82,7 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
         document = json.loads(path.read_text())
     except FileNotFoundError:
         raise UserError(f"{what} {path} does not exist.") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{what} {path} cannot be read: {error}") from None
     if not isinstance(document, dict):
         raise UserError(f"{what} {path} is not a JSON object.")

@@ -1,5 +1,6 @@
 """`understudy train` and `understudy evaluate`: one run, its folder, and its policy."""
 
+import contextlib
 import dataclasses
 import time
 from pathlib import Path
@@ -13,47 +14,75 @@ from safetensors.numpy import load_file, save_file
 
 from understudy import mdp as mdps
 from understudy.config import Config
-from understudy.demos import Demonstrations, npz
+from understudy.demos import Demonstrations, npz, rollout
 from understudy.envs import catalog
 from understudy.errors import UserError
 from understudy.experiments import console, store
-from understudy.imitation import expert_occupancy, imitate, plan
-from understudy.mdp import MDP
+from understudy.imitation import expert_occupancy, imitate, keys_of, plan
+
+FILES = ("policy.safetensors", "metrics.jsonl", "config.json")
+
+
+@dataclasses.dataclass(frozen=True)
+class Expert:
+    """Whom to imitate, as asked for; a run's folder keeps it."""
+
+    demos: str | None = None
+    expert: str = "auto"
+    demonstrations: int | None = None
 
 
 def train(
     env: str,
     config: Config,
+    asked: Expert = Expert(),  # noqa: B008 (frozen)
     *,
-    demos: Path | None,
-    expert: str,
-    demonstrations: int | None,
-    horizon: int | None,
-    seed: int,
-    out: Path | None,
+    horizon: int | None = None,
+    seed: int = 0,
+    out: Path | None = None,
 ) -> dict[str, Any]:
-    """Learn, write the run's folder, and return its document."""
-    if seed < 0:
-        raise UserError(f"--seed is {seed}; it must be zero or more.")
+    """Learn, write the run's folder, and return its summary."""
+    keys_of([seed])
     task = catalog.find(env, horizon=horizon, seed=seed)
-    shown = choose_expert(task, demos, expert, demonstrations, seed=seed)
+    shown = choose_expert(task, asked, seed=seed)
     planned = plan(task.mdp, config)
     d_E = expert_occupancy(task.mdp, shown)
+    best, optimal_return = mdps.optimum(task.mdp, task.mdp.reward)
+    # The true expert is known only where its demonstrations were sampled here.
+    truth = mdps.occupancy(task.mdp, best) if asked.demonstrations else None
     out = out or Path("runs") / f"{task.name.replace('/', '-')}-seed{seed}"
+    request = {
+        "env": task.name,
+        "horizon": task.mdp.horizon,
+        "seed": seed,
+        **dataclasses.asdict(asked),
+        "config": dataclasses.asdict(config),
+    }
     if task.note:
         console.err.print(f"{task.name}: {task.note}")
 
     with store.output_folder(out), console.bar() as bar:
+        refuse_another_run(out, request)
         total = planned.iterations * planned.protocol.fresh
         running = bar.add_task(f"{task.name}, interactions", total=total)
         begun = time.perf_counter()
         result = imitate(
-            task.mdp, d_E, config, seeds=[seed], progress=lambda n: bar.update(running, completed=n)
+            task.mdp,
+            d_E,
+            config,
+            truth=truth,
+            seeds=[seed],
+            progress=lambda n: bar.update(running, completed=n),
         )
+        if not np.isfinite(result.policy).all():
+            raise UserError(
+                f"The policy became NaN with sigma {float(planned.settings.sigma):g} and eta "
+                f"{float(planned.settings.eta):g}; use smaller steps."
+            )
         summary = {
             "return": float(result.returns[0, -1]),
             "expert_return": result.expert_return,
-            "optimal_return": float(mdps.optimum(task.mdp, task.mdp.reward)[1]),
+            "optimal_return": float(optimal_return),
             "interactions": total,
             "seed": seed,
             "run": str(out),
@@ -63,85 +92,66 @@ def train(
             "sigma": float(planned.settings.sigma),
             "eta": float(planned.settings.eta),
         }
-        with store.whole(out / "policy.safetensors") as draft:
-            save_file({"policy": result.policy[0], "reward": result.reward[0]}, draft)
         rows = [
             {"interactions": int(n), "return": float(value)}
             for n, value in zip(result.interactions, result.returns[0], strict=True)
         ]
-        store.write_lines(out / "metrics.jsonl", rows)
-        asked = {
-            "env": task.name,
-            "horizon": task.mdp.horizon,
-            "seed": seed,
-            "config": dataclasses.asdict(config),
-        }
-        store.write_json(out / "config.json", {**asked, "summary": summary})
+        with store.together(out, FILES) as draft:
+            save_file(
+                {"policy": result.policy[0], "reward": result.reward[0]},
+                draft / "policy.safetensors",
+            )
+            store.write_lines(draft / "metrics.jsonl", rows)
+            store.write_json(draft / "config.json", {**request, "summary": summary})
     return summary
 
 
-def choose_expert(
-    task: catalog.Task, demos: Path | None, expert: str, demonstrations: int | None, *, seed: int
-) -> Demonstrations | None:
+def refuse_another_run(out: Path, request: dict[str, Any]) -> None:
+    """A repeated command may replace its own run; nothing else is overwritten."""
+    taken = [out / name for name in FILES if (out / name).exists()]
+    if not taken:
+        return
+    with contextlib.suppress(UserError):
+        there = store.read_json(out / "config.json", "The run's")
+        if {**there, "summary": None} == {**store.plain(request), "summary": None}:
+            return
+    raise UserError(f"The folder {out} holds another run ({taken[0].name}); choose --out.")
+
+
+def choose_expert(task: catalog.Task, asked: Expert, *, seed: int) -> Demonstrations | None:
     """The demonstrations to learn from; None stands for the optimal policy's exact occupancy."""
-    if demos is not None and (expert != "auto" or demonstrations is not None):
-        raise UserError("--demos excludes --expert and --demonstrations; the file is the expert.")
-    if demonstrations is not None:
-        if demonstrations < 1:
-            raise UserError(f"--demonstrations is {demonstrations}; it must be at least 1.")
-        return sample(task.mdp, demonstrations, seed=seed)
-    if demos is not None:
-        return npz.read(demos)
-    if expert == "handcrafted" and task.demonstrations is None:
+    if asked.demos is not None:
+        if asked.expert != "auto" or asked.demonstrations is not None:
+            raise UserError("--demos excludes --expert and --demonstrations; it is the expert.")
+        return npz.read(asked.demos)
+    if asked.demonstrations is not None:
+        if not 1 <= asked.demonstrations <= 1_000_000:
+            raise UserError(
+                f"--demonstrations is {asked.demonstrations}; it must be from 1 to 1,000,000."
+            )
+        pi, _ = mdps.optimum(task.mdp, task.mdp.reward)
+        return rollout.sample(task.mdp, np.asarray(pi), asked.demonstrations, seed=seed)
+    if asked.expert == "handcrafted" and task.demonstrations is None:
         raise UserError(f"There are no handcrafted demonstrations of {task.name}; use optimal.")
-    return None if expert == "optimal" else task.demonstrations
+    return None if asked.expert == "optimal" else task.demonstrations
 
 
-def sample(mdp: MDP, episodes: int, *, seed: int) -> Demonstrations:
-    """Whole episodes of the optimal policy."""
-    rng = np.random.default_rng([seed, 1])
-    pi = np.asarray(mdps.optimum(mdp, mdp.reward)[0])
-    succ, prob, r, nu = (np.asarray(x) for x in (mdp.succ, mdp.prob, mdp.reward, mdp.nu))
-    H, S, A = mdp.shape
-    observations, actions, rewards = [], [], []
-    for _ in range(episodes):
-        s = [int(rng.choice(S, p=nu))]
-        a, g = [], []
-        for h in range(H):
-            a.append(int(rng.choice(A, p=pi[h, s[-1]])))
-            row = (h % succ.shape[0], s[-1], a[-1])
-            g.append(float(r[h % r.shape[0], s[-1], a[-1]]))
-            s.append(int(succ[row][rng.choice(succ.shape[-1], p=prob[row])]))
-        observations.append(np.array(s))
-        actions.append(np.array(a))
-        rewards.append(np.array(g))
-    return Demonstrations(observations, actions, rewards, [False] * episodes)
-
-
-def evaluate(run: Path, *, episodes: int, seed: int) -> dict[str, Any]:
+def evaluate(run: Path, *, episodes: int = 100, seed: int = 0) -> dict[str, Any]:
     """The stored policy: its exact value in the table, and played in the real environment."""
     if episodes < 1:
         raise UserError(f"--episodes is {episodes}; it must be at least 1.")
-    asked = store.read_json(run / "config.json", "The run's")
-    try:
-        env, horizon = str(asked["env"]), int(asked["horizon"])
-        expert_return = float(asked["summary"]["expert_return"])
-    except (KeyError, TypeError, ValueError):
-        raise UserError(f"{run / 'config.json'} is not a run's config: it lacks 'env'.") from None
-    try:
-        pi = load_file(run / "policy.safetensors")["policy"]
-    except (OSError, KeyError, SafetensorError) as error:
-        raise UserError(f"{run / 'policy.safetensors'} cannot be read: {error}") from None
-    task = catalog.find(env, horizon=horizon, seed=seed)
+    keys_of([seed])
+    request, pi = load(run)
+    task = catalog.find(request["env"], horizon=request["horizon"], seed=request["seed"])
     if pi.shape != task.mdp.shape:
-        raise UserError(f"The policy has shape {pi.shape}, {env} has {task.mdp.shape}.")
+        raise UserError(f"The policy has shape {pi.shape}, {task.name} has {task.mdp.shape}.")
     exact = float(mdps.value(task.mdp, jnp.asarray(pi), task.mdp.reward))
-    played = play(env, pi, horizon, episodes, seed=seed)
+    played = play(task.name, pi, task.mdp.horizon, episodes, seed=seed)
     return {
         "run": str(run),
-        "env": env,
+        "env": task.name,
         "return": exact,
-        "expert_return": expert_return,
+        "expert_return": request["expert_return"],
         "episodes": episodes,
         "sampled_return": float(played.mean()),
         "sampled_std": float(played.std()),
@@ -149,21 +159,47 @@ def evaluate(run: Path, *, episodes: int, seed: int) -> dict[str, Any]:
     }
 
 
+def load(run: Path) -> tuple[dict[str, Any], np.ndarray]:
+    """A run's request and policy, checked."""
+    config, file = run / "config.json", run / "policy.safetensors"
+    asked = store.read_json(config, "The run's")
+    kinds = {"env": str, "horizon": int, "seed": int}
+    for name, kind in kinds.items():
+        if not isinstance(asked.get(name), kind) or isinstance(asked.get(name), bool):
+            raise UserError(f"{config} is not a run's config: '{name}' is {asked.get(name)!r}.")
+    summary = asked.get("summary")
+    expert = summary.get("expert_return") if isinstance(summary, dict) else None
+    if not isinstance(expert, int | float) or not np.isfinite(expert):
+        raise UserError(f"{config} is not a run's config: 'expert_return' is {expert!r}.")
+    if not 1 <= asked["horizon"] <= 10**6:
+        raise UserError(f"{config} has a horizon of {asked['horizon']}, which cannot be.")
+    try:
+        tensors = load_file(file)
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"{file} cannot be read: {error}") from None
+    pi = tensors.get("policy")
+    if pi is None or pi.ndim != 3 or pi.dtype.kind != "f":
+        raise UserError(f"{file} has no tensor 'policy' of shape (H, S, A).")
+    if not (np.isfinite(pi).all() and (pi >= 0).all() and np.abs(pi.sum(-1) - 1).max() < 1e-6):
+        raise UserError(f"{file} is not a policy: its rows must be probabilities that sum to one.")
+    return {**asked, "expert_return": float(expert)}, pi
+
+
 def play(env: str, pi: np.ndarray, horizon: int, episodes: int, *, seed: int) -> np.ndarray:
     """Returns of the stage-indexed policy in the Gymnasium environment itself."""
-    world = catalog.make(env, max_episode_steps=horizon)
     rng = np.random.default_rng(seed)
     returns = np.zeros(episodes)
-    with console.bar() as bar:
+    with contextlib.closing(catalog.make(env, horizon=horizon)) as world, console.bar() as bar:
+        first_state = int(getattr(world.observation_space, "start", 0))
+        first_action = int(getattr(world.action_space, "start", 0))
         for i in bar.track(range(episodes), description="episodes"):
             s, _ = world.reset(seed=seed + i)
             for h in range(horizon):
-                action = int(rng.choice(pi.shape[2], p=pi[h, int(s)]))
-                s, r, terminated, truncated, _ = world.step(action)
+                action = int(rng.choice(pi.shape[2], p=pi[h, int(s) - first_state]))
+                s, r, terminated, truncated, _ = world.step(action + first_action)
                 returns[i] += float(r)
                 if terminated or truncated:
                     break
-    world.close()
     return returns
 
 
