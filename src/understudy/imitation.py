@@ -81,7 +81,7 @@ def imitate(
         interactions=p.interactions,
         returns=np.asarray(done.returns),
         expert_return=expert_return(problem),
-        policy=np.asarray(jax.vmap(updates.policy)(done.state.logits)),
+        policy=np.asarray(done.state.pi),
         reward=np.asarray(done.state.mu),
         regret=jax.tree.map(np.asarray, done.regret),
         seeds=tuple(seeds),

@@ -83,6 +83,9 @@ class Walkers(eqx.Module):
 
 
 class State(eqx.Module):
+    """Everything a run needs to go on."""
+
+    pi: Policy  # softmax of the logits
     logits: Logits
     mu: Reward
     window: Window
@@ -108,6 +111,7 @@ def init(problem: Problem, protocol: Protocol, *, key: Key[Array, ""]) -> State:
     mu = jnp.zeros((1 if protocol.stationary_reward else H, S, A))
     ring = ledgers.ring_size(protocol.slots, protocol.keeps_all)
     return State(
+        pi=mdps.uniform(mdp),
         logits=jnp.zeros((H, S, A)),
         mu=mu,
         window=windows.empty(Points(point, point, point), protocol.slots),
@@ -124,42 +128,43 @@ def step(
     """Iteration k: π_{k−1}, μ_{k−1} → π_k, μ_k."""
     practising, recalling = jax.random.split(key)
     k = state.k + 1
-    pi = policy(state.logits)
 
-    segment, slot, walkers = practise(problem.mdp, pi, state.walkers, protocol, key=practising)
+    segment, slot, walkers = practise(
+        problem.mdp, state.pi, state.walkers, protocol, key=practising
+    )
     window = windows.append(state.window, segment, label=state.k)
     counts = None if state.counts is None else observe(state.counts, segment, slot)
 
     N, beta = windows.reach(settings.reuse, k), windows.weights(settings.reuse, k)
-    points, weights = windows.recall(window, beta, k, protocol.points, key=recalling)
-    d_mix = occupancies.estimate(points, weights, problem.mdp.shape)  # Σₙ βₙ d̂ᵏ⁻ⁿ
-    d_mix, ledger = audit(state, problem, protocol, pi, beta, N, d_mix)
+    sampled = windows.recall(window, beta, k, protocol.points, key=recalling)
+    d_mix = occupancies.estimate(*sampled, problem.mdp.shape)  # Σₙ βₙ d̂ᵏ⁻ⁿ
+    ledger = state.ledger
+    if ledger is not None:
+        ledger, true_mix = audit(ledger, state, problem, protocol, beta, N, sampled)
+        d_mix = true_mix if protocol.exact else d_mix
 
     mu = ascend(state.mu, problem.expert - d_mix, settings.eta)  # Eq. 5
-    Q = evaluate(believe(problem, settings, counts), pi, mu)  # optimistic backup, §4.1
+    Q = evaluate(believe(problem, settings, counts), state.pi, mu)  # §4.1
     logits = mirror(state.logits, Q, settings.sigma)  # Eq. 4
-    return State(logits, mu, window, walkers, counts, ledger, k), Info(beta, d_mix)
+    pi = policy(logits)
+    ledger = None if ledger is None else ledgers.note_step(ledger, state.pi, pi)
+    return State(pi, logits, mu, window, walkers, counts, ledger, k), Info(beta, d_mix)
 
 
 def audit(
+    ledger: Ledger,
     state: State,
     problem: Problem,
     protocol: Protocol,
-    pi: Policy,
     beta: Float[Array, " slots"],
     N: Int[Array, ""],
-    estimate: Occupancy,
-) -> tuple[Occupancy, Ledger | None]:
-    """Enter the pair (π_{k−1}, μ_{k−1}) in the ledger, if one is kept. Gives back the estimate, or
-    the window's true mixture where gradients are to be exact."""
-    if state.ledger is None:
-        return estimate, None
-    d = mdps.occupancy(problem.mdp, pi)
-    d_mix = ledgers.true_mixture(state.ledger, d, beta, N, state.k, uniform=protocol.uniform)
-    estimate = d_mix if protocol.exact else estimate
-    return estimate, ledgers.book(
-        state.ledger, pi, state.mu, state.k, d=d, d_mix=d_mix, estimate=estimate
-    )
+    sampled: tuple[Points, Float[Array, "*points"]],
+) -> tuple[Ledger, Occupancy]:
+    """Enter the pair (π_{k−1}, μ_{k−1}) in the ledger; also, the window's true mixture."""
+    d = mdps.occupancy(problem.mdp, state.pi)
+    d_mix = ledgers.true_mixture(ledger, d, beta, N, state.k, uniform=protocol.uniform)
+    booked = None if protocol.exact else sampled
+    return ledgers.book(ledger, state.mu, state.k, d=d, d_mix=d_mix, sampled=booked), d_mix
 
 
 def believe(problem: Problem, settings: Settings, counts: Counts | None) -> Model:
@@ -253,12 +258,17 @@ def advance(
 
     @functools.partial(jax.vmap, in_axes=(axes,))
     def measure(state: State) -> tuple[Array, Regret | None]:
-        returns = mdps.value(mdp, policy(state.logits), mdp.reward)
+        returns = mdps.value(mdp, state.pi, mdp.reward)
         if state.ledger is None:
             return returns, None
         truth = problem.expert if problem.truth is None else problem.truth
         return returns, ledgers.settle(
-            state.ledger, mdp, state.k, shown=problem.expert, expert=truth
+            state.ledger,
+            mdp,
+            state.k,
+            shown=problem.expert,
+            expert=truth,
+            exact=protocol.exact,
         )
 
     def to_mark(state: State, mark: Array) -> tuple[State, tuple[Array, Regret | None]]:

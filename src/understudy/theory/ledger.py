@@ -19,12 +19,15 @@ window for the true mixture. Where an episode crosses policies (fresh < H) the s
 drawn from the window's mixture; what that costs is booked under estimation.
 """
 
+import dataclasses
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from understudy import mdp as mdps
 from understudy.mdp import MDP
+from understudy.occupancy import Points
 from understudy.theory import trail as trails
 from understudy.theory.trail import Trail
 from understudy.types import Occupancy, Policy, Reward
@@ -35,14 +38,11 @@ class Ledger(eqx.Module):
 
     trail: Trail  # Σ d_k, and what the window needs of it
     shift: Occupancy  # Σ (d_mix − d_k)
-    noise: Occupancy  # Σ (d̂_mix − d_mix)
-    estimate: Occupancy  # Σ d̂_mix
+    estimate: Occupancy  # Σ d̂_mix; nothing where gradients are exact
     mu: Reward  # Σ μ_k
     on_dot: Float[Array, ""]  # Σ ⟨μ_k, d_k⟩
     shift_dot: Float[Array, ""]
-    noise_dot: Float[Array, ""]
     estimate_dot: Float[Array, ""]
-    pi: Policy  # of the pair before
     tv: Float[Array, ""]  # largest TV(π_k ‖ π_{k−1})[s] over stages, states and k
 
 
@@ -67,44 +67,54 @@ def empty(mdp: MDP, mu: Reward, ring: int) -> Ledger:
     return Ledger(
         trail=trails.empty(mdp.shape, ring),
         shift=none,
-        noise=none,
         estimate=none,
         mu=jnp.zeros_like(mu),
         on_dot=zero,
         shift_dot=zero,
-        noise_dot=zero,
         estimate_dot=zero,
-        pi=mdps.uniform(mdp),
         tv=zero,
     )
 
 
 def book(
     ledger: Ledger,
-    pi: Policy,
     mu: Reward,
     k: Int[Array, ""],
     *,
     d: Occupancy,
     d_mix: Occupancy,
-    estimate: Occupancy,
+    sampled: tuple[Points, Float[Array, "*points"]] | None,
 ) -> Ledger:
-    """Enter the pair (π_k, μ_k): its occupancy, its window's true mixture, and the estimate."""
-    shift, noise = d_mix - d, estimate - d_mix
-    step = jnp.max(jnp.sum(jnp.abs(pi - ledger.pi), axis=-1)) / 2
+    """Enter the pair (π_k, μ_k): its occupancy, its window's true mixture, and the points with
+    their weights that the mixture was estimated from (None: it was taken as it is).
+
+    The estimate is booked point by point, not as an array: that keeps the ledger's cost below
+    that of the iteration itself.
+    """
+    shift = d_mix - d
+    estimate, estimate_dot = ledger.estimate, ledger.estimate_dot
+    if sampled is not None:
+        points, weights = sampled
+        counted = d.shape[0] * weights  # as in `occupancy.estimate`
+        estimate = estimate.at[points.h, points.s, points.a].add(counted)
+        stage = points.h if mu.shape[0] > 1 else 0
+        estimate_dot = estimate_dot + jnp.sum(counted * mu[stage, points.s, points.a])
     return Ledger(
         trail=trails.extend(ledger.trail, d, k, after=d_mix),
         shift=ledger.shift + shift,
-        noise=ledger.noise + noise,
-        estimate=ledger.estimate + estimate,
+        estimate=estimate,
         mu=ledger.mu + mu,
         on_dot=ledger.on_dot + jnp.sum(mu * d),
         shift_dot=ledger.shift_dot + jnp.sum(mu * shift),
-        noise_dot=ledger.noise_dot + jnp.sum(mu * noise),
-        estimate_dot=ledger.estimate_dot + jnp.sum(mu * estimate),
-        pi=pi,
-        tv=jnp.maximum(ledger.tv, step),
+        estimate_dot=estimate_dot,
+        tv=ledger.tv,
     )
+
+
+def note_step(ledger: Ledger, before: Policy, after: Policy) -> Ledger:
+    """Remember the largest TV(π_k ‖ π_{k−1})[s] over stages and states."""
+    step = jnp.max(jnp.sum(jnp.abs(after - before), axis=-1)) / 2
+    return dataclasses.replace(ledger, tv=jnp.maximum(ledger.tv, step))
 
 
 def true_mixture(
@@ -121,7 +131,13 @@ def true_mixture(
 
 
 def settle(
-    ledger: Ledger, mdp: MDP, pairs: Int[Array, ""], *, shown: Occupancy, expert: Occupancy
+    ledger: Ledger,
+    mdp: MDP,
+    pairs: Int[Array, ""],
+    *,
+    shown: Occupancy,
+    expert: Occupancy,
+    exact: bool,
 ) -> Regret:
     """The account of the pairs booked. `shown` is the d̂_E that was learned from, `expert` the true
     d_E; where the truth is not known they are the same, and the demonstrations' term is zero."""
@@ -134,7 +150,9 @@ def settle(
         return jnp.sum(star * gather(x)) - dot
 
     on, on_dot = K * expert - total, jnp.sum(ledger.mu * expert) - ledger.on_dot
-    hat, hat_dot = K * shown - ledger.estimate, jnp.sum(ledger.mu * shown) - ledger.estimate_dot
+    mix, mix_dot = total + ledger.shift, ledger.on_dot + ledger.shift_dot
+    taken, taken_dot = (mix, mix_dot) if exact else (ledger.estimate, ledger.estimate_dot)
+    hat, hat_dot = K * shown - taken, jnp.sum(ledger.mu * shown) - taken_dot
     star = (gather(on) > 0).astype(on.dtype)  # μ*, the maximiser on the box
     ail = jnp.sum(star * gather(on))
     policy = mdps.optimum(mdp, ledger.mu)[1] - ledger.on_dot
@@ -145,7 +163,7 @@ def settle(
         reward=reward,
         optimisation=against(star, hat, hat_dot),
         shift=against(star, ledger.shift, ledger.shift_dot),
-        estimation=against(star, ledger.noise, ledger.noise_dot),
+        estimation=against(star, taken - mix, taken_dot - mix_dot),
         demonstrations=against(star, K * (expert - shown), jnp.sum(ledger.mu * (expert - shown))),
         slack=policy + reward - ail,
         tv=ledger.tv,
@@ -165,16 +183,16 @@ def lags(ring: int) -> list[int]:
 
 def _drift(trail: Trail, pairs: Int[Array, ""]) -> Float[Array, " lags"]:
     """max_h ‖d_k − d_{k−n}‖₁ for the pair booked last; 0 where there is no policy k−n yet."""
-    slots, end = trail.ring.shape[0], pairs
+    end = pairs
 
     def occupancy(lag: int) -> Occupancy:  # d_{k−lag} = E_{k+1−lag} − E_{k−lag}
         upper, lower = end - lag, end - lag - 1
-        below = jnp.where(lower > 0, trail.ring[lower % slots], 0)
-        return trail.ring[upper % slots] - below
+        below = jnp.where(lower > 0, trail.sum_before(lower), 0)
+        return trail.sum_before(upper) - below
 
     def at(lag: int) -> Array:
         apart = jnp.max(jnp.sum(jnp.abs(occupancy(0) - occupancy(lag)), axis=(1, 2)))
         return jnp.where(end - lag - 1 >= 0, apart, 0.0)
 
-    measured = [at(lag) for lag in lags(slots)]
+    measured = [at(lag) for lag in lags(trail.ring.shape[0])]
     return jnp.stack(measured) if measured else jnp.zeros(0)

@@ -14,8 +14,12 @@ class Trail(eqx.Module):
     """E_j for the latest j, at least as many as the window is long. Where nothing ever leaves the
     window a few are enough, since all it needs is E_0 = 0."""
 
-    total: Occupancy  # E_j, the sum so far
-    ring: Float[Array, "slots H S A"]
+    total: Occupancy  # the latest E_j, beside the ring so that the ring is read only once
+    ring: Float[Array, "slots H S A"]  # E_j at place j mod slots
+
+    def sum_before(self, j: Int[Array, ""]) -> Occupancy:
+        """E_j = Σ_{i<j} d_i; j must be among the latest."""
+        return self.ring[j % self.ring.shape[0]]
 
 
 def empty(shape: tuple[int, int, int], slots: int) -> Trail:
@@ -37,7 +41,7 @@ def past(
     slots = trail.ring.shape[0]
     if uniform:
         leaving = j + 1 - N
-        left = jnp.where(leaving > 0, trail.ring[leaving % slots], 0)
+        left = jnp.where(leaving > 0, trail.sum_before(leaving), 0)
         return (trail.total - left) * beta[0]
     m = jnp.arange(1, len(beta) + 1)  # E_{j+1−m} counts β_{m+1} − β_m (m ≥ 2), or β_2 (m = 1)
     coefficient = jnp.append(beta[1:], 0.0) - jnp.where(m >= 2, beta, 0)
