@@ -9,14 +9,14 @@ from understudy.errors import UserError
 
 @dataclass(frozen=True)
 class Config:
-    """How to learn. The defaults are the paper's MiniGrid runs with N = 32."""
+    """How to learn. The defaults are the paper's MiniGrid runs, with a window that adapts."""
 
     interactions: int = 10_000
     """Environment steps in all."""
-    window: str = "32"
-    """Policies to reuse: N, 'all', or a growing 'c*k^a' such as '2*k^0.4'."""
-    beta: tuple[float, ...] = ()
-    """Weights of the N policies, most recent first; uniform if none are given."""
+    window: str = "adaptive"
+    """Policies to reuse: 'adaptive', N, 'all', or a growing 'c*k^a' such as '2*k^0.4'."""
+    beta: Literal["uniform", "geometric", "triangular", "optimal"] | tuple[float, ...] = "uniform"
+    """Weights of the policies: a shape, or N numbers, most recent first."""
     points: int | None = None
     """Data points m sampled per reward update, 0 for the whole window; 32, or with --batch 0."""
     fresh: int | None = None
@@ -67,7 +67,7 @@ def check(config: Config) -> None:
         value = getattr(config, name)
         if value is not None and not (math.isfinite(value) and value >= 0):
             raise UserError(f"--{name} is {value}; it must be a finite number, zero or more.")
-    if config.beta and not (
+    if not isinstance(config.beta, str) and not (
         all(math.isfinite(b) and b >= 0 for b in config.beta) and sum(config.beta) > 0
     ):
         raise UserError(f"--beta is {config.beta}; weights must be non-negative and not all zero.")

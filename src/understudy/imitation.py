@@ -23,6 +23,7 @@ from understudy.errors import UserError
 from understudy.mdp import MDP
 from understudy.model import theory_scale
 from understudy.tabular import Problem, Protocol, Settings
+from understudy.theory.bounds import largest_window
 from understudy.theory.ledger import Regret
 from understudy.types import Occupancy
 
@@ -145,9 +146,13 @@ def plan(mdp: MDP, config: Config) -> Plan:
     """Check a config and make it definite."""
     H, S, A = mdp.shape
     check(config)
-    c, alpha = windows.parse(config.window)
     points = (32 if config.batch is None else 0) if config.points is None else config.points
     points = points or None
+    adaptive = config.window.strip().lower() == "adaptive"
+    # Prop. 4.7 asks N = o(√K), so that is where an adaptive window ends.
+    budget = config.interactions // (1 if config.batch is None else config.batch * H)
+    most = largest_window(max(1, budget))
+    c, alpha = (float(most), 0.0) if adaptive else windows.parse(config.window)
     lanes, steps = 1, config.fresh
     if config.batch is not None:
         lanes, steps = config.batch, H
@@ -170,10 +175,13 @@ def plan(mdp: MDP, config: Config) -> Plan:
     else:
         sigma, eta = updates.theory_steps(H, S, A, horizon_of_learning)
     slots = min(K, windows.largest(c, alpha, K))
-    if config.beta and alpha == 0 and len(config.beta) != c:
-        raise UserError(f"--beta has {len(config.beta)} weights for a window of {int(c)} policies.")
-    lag = np.zeros(slots) if config.beta else np.ones(slots)
-    lag[: len(config.beta)] = np.array(config.beta[:slots]) / max(config.beta, default=1)
+    lag = np.zeros(slots)
+    if not isinstance(config.beta, str):
+        if adaptive or (alpha == 0 and len(config.beta) != c):
+            raise UserError(
+                f"--beta has {len(config.beta)} weights for a window of {config.window} policies."
+            )
+        lag[: len(config.beta)] = np.array(config.beta[:slots]) / max(config.beta)
     if not config.model == "known" and config.counts == "shared" and mdp.prob.shape[0] != 1:
         raise UserError(
             "This MDP's transitions differ between stages; count per stage (counts='stage')."
@@ -192,7 +200,11 @@ def plan(mdp: MDP, config: Config) -> Plan:
         known=config.model == "known",
         shared_counts=config.counts == "shared",
         stationary_reward=config.reward == "stationary",
-        uniform=not config.beta,
+        beta=config.beta if isinstance(config.beta, str) else "given",
+        # Fewer than m policies would cost more than one interaction an update.
+        adaptive=(min(points or 1, slots) if config.batch is None else 1, slots)
+        if adaptive
+        else None,
         keeps_all=c == alpha == 1,
         ledger=config.ledger,
         exact=config.gradients == "exact",

@@ -5,6 +5,7 @@
 """
 
 import functools
+import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from understudy.theory import ledger as ledgers
 from understudy.theory.ledger import Ledger, Regret
 from understudy.types import Logits, Occupancy, Policy, Reward
 from understudy.updates import ascend, mirror, policy
-from understudy.window import Reuse, Window
+from understudy.window import Gauge, Reuse, Shape, Window
 
 
 class Problem(eqx.Module):
@@ -64,7 +65,8 @@ class Protocol:
     known: bool  # P known, or counted
     shared_counts: bool  # counts shared across stages
     stationary_reward: bool
-    uniform: bool  # β uniform: the true mixture then costs O(HSA)
+    beta: Shape  # the shape of β
+    adaptive: tuple[int, int] | None  # N(k) from drift and error, within these; None: a schedule
     keeps_all: bool  # no policy ever leaves the window
     ledger: bool  # keep the regret ledger
     exact: bool  # the true mixture in place of its estimate; needs the ledger
@@ -92,12 +94,14 @@ class State(eqx.Module):
     walkers: Walkers
     counts: Counts | None  # None where P is known
     ledger: Ledger | None  # None where it is not kept
+    gauge: Gauge  # drift and estimation error, for an adaptive window
     k: Int[Array, ""]  # updates done
 
 
 class Info(eqx.Module):
     """What one iteration saw."""
 
+    N: Int[Array, ""]
     beta: Float[Array, " slots"]
     d_mix: Occupancy
 
@@ -118,6 +122,7 @@ def init(problem: Problem, protocol: Protocol, *, key: Key[Array, ""]) -> State:
         walkers=Walkers(h=jnp.zeros(protocol.lanes, jnp.int32), s=start),
         counts=None if protocol.known else no_counts(mdp, shared=protocol.shared_counts),
         ledger=ledgers.empty(mdp, mu, ring) if protocol.ledger else None,
+        gauge=Gauge(drift=jnp.zeros(()), error=jnp.ones(())),
         k=jnp.zeros((), jnp.int32),
     )
 
@@ -135,7 +140,8 @@ def step(
     window = windows.append(state.window, segment, label=state.k)
     counts = None if state.counts is None else observe(state.counts, segment, slot)
 
-    N, beta = windows.reach(settings.reuse, k), windows.weights(settings.reuse, k)
+    N = window_length(state.gauge, settings, protocol, k)
+    beta = windows.weights(settings.reuse, protocol.beta, N, state.gauge)
     sampled = windows.recall(window, beta, k, protocol.points, key=recalling)
     d_mix = occupancies.estimate(*sampled, problem.mdp.shape)  # Σₙ βₙ d̂ᵏ⁻ⁿ
     ledger = state.ledger
@@ -148,7 +154,45 @@ def step(
     logits = mirror(state.logits, Q, settings.sigma)  # Eq. 4
     pi = policy(logits)
     ledger = None if ledger is None else ledgers.note_step(ledger, state.pi, pi)
-    return State(pi, logits, mu, window, walkers, counts, ledger, k), Info(beta, d_mix)
+    gauge = measure(state.gauge, protocol, state.pi, pi, sampled, d_mix)
+    state = State(pi, logits, mu, window, walkers, counts, ledger, gauge, k)
+    return state, Info(N, beta, d_mix)
+
+
+def window_length(
+    gauge: Gauge, settings: Settings, protocol: Protocol, k: Int[Array, ""]
+) -> Int[Array, ""]:
+    """N(k): what drift and estimation error balance at, or what the schedule says."""
+    if protocol.adaptive is None:
+        return windows.reach(settings.reuse, k)
+    least, most = protocol.adaptive
+    return windows.balance(gauge, k, least=least, most=most)
+
+
+def measure(
+    gauge: Gauge,
+    protocol: Protocol,
+    before: Policy,
+    after: Policy,
+    sampled: tuple[Points, Float[Array, "*points"]],
+    d_mix: Occupancy,
+) -> Gauge:
+    """Drift and estimation error, from the recalled points alone, smoothed over some 20 updates.
+
+    Drift is the bound of Lemma 4.2 summed over stages, 2 Σ_i (H−i+1) E_{s~ν_i} TV_i(s). The error
+    of one trajectory is Σ_{h,s,a} √(d(1−d)) = Σ_h E_{d_h} √((1−d)/d), times √(H/fresh) for a
+    segment of `fresh` points; the window's own estimate stands for d.
+    """
+    if protocol.adaptive is None and protocol.beta != "optimal":
+        return gauge
+    points, weights = sampled
+    H = before.shape[0]
+    mass = H * weights  # one per stage
+    tv = jnp.sum(jnp.abs(after[points.h, points.s] - before[points.h, points.s]), axis=-1) / 2
+    drift = 2 * jnp.sum(mass * (H - points.h) * tv)
+    d = jnp.clip(d_mix[points.h, points.s, points.a], 1e-12, 1)
+    error = math.sqrt(H / protocol.fresh) * jnp.sum(mass * jnp.sqrt((1 - d) / d))
+    return jax.tree.map(lambda old, new: old + (new - old) / 20, gauge, Gauge(drift, error))
 
 
 def audit(
@@ -162,7 +206,7 @@ def audit(
 ) -> tuple[Ledger, Occupancy]:
     """Enter the pair (π_{k−1}, μ_{k−1}) in the ledger; also, the window's true mixture."""
     d = mdps.occupancy(problem.mdp, state.pi)
-    d_mix = ledgers.true_mixture(ledger, d, beta, N, state.k, uniform=protocol.uniform)
+    d_mix = ledgers.true_mixture(ledger, d, beta, N, state.k, uniform=protocol.beta == "uniform")
     booked = None if protocol.exact else sampled
     return ledgers.book(ledger, state.mu, state.k, d=d, d_mix=d_mix, sampled=booked), d_mix
 
@@ -257,7 +301,7 @@ def advance(
         return step(state, problem, settings, protocol, key=here)[0]
 
     @functools.partial(jax.vmap, in_axes=(axes,))
-    def measure(state: State) -> tuple[Array, Regret | None]:
+    def account(state: State) -> tuple[Array, Regret | None]:
         returns = mdps.value(mdp, state.pi, mdp.reward)
         if state.ledger is None:
             return returns, None
@@ -275,7 +319,7 @@ def advance(
         state = jax.lax.fori_loop(
             state.k, mark, lambda _, state: iterate(state, settings, keys), state
         )
-        return state, measure(state)
+        return state, account(state)
 
     mdp = problem.mdp
     state, (returns, regret) = jax.lax.scan(to_mark, state, marks)

@@ -9,7 +9,7 @@ It knows nothing of who uses it.
 
 import math
 import re
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -38,12 +38,27 @@ class Reuse(eqx.Module):
     """How many policies, and how much of each: N(k) = ⌊c·kᵅ⌋ and weights by lag.
 
     α = 0 is a fixed N = c; c = α = 1 is all of them. `lag[n−1]` weighs the n-th most recent
-    policy; it is cut to the N(k) policies that there are and normalised, so ones mean uniform.
+    policy where β is given; it is cut to the N(k) policies that there are and normalised.
     """
 
     c: Float[Array, ""]
     alpha: Float[Array, ""]
     lag: Float[Array, " slots"]
+
+
+Shape = Literal["uniform", "geometric", "triangular", "optimal", "given"]
+
+
+class Gauge(eqx.Module):
+    """What an adaptive window goes by, both in ‖·‖₁ of occupancies and smoothed over updates."""
+
+    drift: Float[Array, ""]  # c₁: how far one policy lies from the next
+    error: Float[Array, ""]  # c₂: the estimation error of one segment alone
+
+    @property
+    def ratio(self) -> Float[Array, ""]:
+        """r = c₂/c₁; enormous before anything was measured."""
+        return self.error / jnp.maximum(self.drift, 1e-12)
 
 
 def parse(text: str) -> tuple[float, float]:
@@ -56,7 +71,7 @@ def parse(text: str) -> tuple[float, float]:
         c = min(float(c), 2.0**31)  # more policies than there can be
     except (ValueError, OverflowError):
         raise UserError(
-            f"The window is '{text}'; give a number of policies, 'all', or 'c*k^a' "
+            f"The window is '{text}'; give 'adaptive', a number of policies, 'all', or 'c*k^a' "
             f"such as '2*k^0.4'."
         ) from None
     if c < 1 and alpha == 0:
@@ -90,15 +105,51 @@ def reach(reuse: Reuse, k: Int[Array, ""]) -> Int[Array, ""]:
     return jnp.clip(N, 1, k).astype(jnp.int32)
 
 
-def weights(reuse: Reuse, k: Int[Array, ""]) -> Float[Array, " slots"]:
-    """β by lag at update k: β_n of policy k−n. Non-negative, sums to one, zero beyond N(k).
+def balance(gauge: Gauge, k: Int[Array, ""], *, least: int, most: int) -> Int[Array, ""]:
+    """N(k) of the adaptive window: the N that minimises c₁ (N−1)/2 + c₂/√N, which is r^{2/3}.
 
-    Where the given weights put nothing on the policies that there are yet, uniform over them.
+    The first is the shift of N equally weighted policies that drift apart linearly, the second
+    the estimation error of their pooled samples.
     """
-    inside = jnp.arange(1, len(reuse.lag) + 1) <= reach(reuse, k)
-    given = jnp.where(inside, reuse.lag, 0)
-    beta = jnp.where(jnp.sum(given) > 0, given, inside.astype(given.dtype))
+    N = jnp.floor(jnp.cbrt(gauge.ratio) ** 2)
+    return jnp.clip(jnp.clip(N, least, most), 1, k).astype(jnp.int32)
+
+
+def weights(reuse: Reuse, shape: Shape, N: Int[Array, ""], gauge: Gauge) -> Float[Array, " slots"]:
+    """β by lag: β_n of policy k−n. Non-negative, sums to one, zero beyond N.
+
+    Geometric weights fall by 1 − 1/N a lag, triangular ones linearly to zero beyond N, optimal
+    ones as `waterfill` says. Where given weights put nothing on the policies that there are yet,
+    uniform over them.
+    """
+    n = jnp.arange(1, len(reuse.lag) + 1)
+    inside = n <= N
+    raw = {
+        "uniform": lambda: jnp.ones_like(reuse.lag),
+        "geometric": lambda: (1 - 1 / (N + 1.0)) ** (n - 1.0),
+        "triangular": lambda: N + 1.0 - n,
+        "optimal": lambda: waterfill(gauge.ratio, len(reuse.lag)),
+        "given": lambda: reuse.lag,
+    }[shape]()
+    cut = jnp.where(inside, raw, 0)
+    beta = jnp.where(jnp.sum(cut) > 0, cut, inside.astype(cut.dtype))
     return beta / jnp.sum(beta)
+
+
+def waterfill(ratio: Float[Array, ""], slots: int) -> Float[Array, " slots"]:
+    """argmin over the simplex of c₁ Σ_n (n−1) β_n + c₂ ‖β‖₂, given r = c₂/c₁.
+
+    Stationarity gives β_n ∝ (x − (n−1))₊ with Σ_n (x − (n−1))₊² = r². The sum over whole x is
+    x(x+1)(2x+1)/6, which finds the interval; inside it the equation is quadratic. Beyond `slots`
+    lags the weights are cut.
+    """
+    n = jnp.arange(slots, dtype=float)
+    full = n * (n + 1) * (2 * n + 1) / 6  # Σ at x = n
+    ratio = jnp.minimum(ratio, jnp.sqrt(slots * (slots + 1) * (2 * slots + 1) / 6))
+    m = jnp.sum(full <= ratio**2) - 1  # m ≤ x < m + 1: the lags 0 … m carry weight
+    spread = m * (2 * m + 1) / 6 - m**2 / 4  # variance of 0 … m
+    x = m / 2 + jnp.sqrt(jnp.maximum(ratio**2 / (m + 1) - spread, 0))
+    return jnp.maximum(x - n, 0)
 
 
 def recall(
