@@ -97,7 +97,7 @@ def test_episodes_cross_iterations():
     run = tabular.run(
         problem, jax.tree.map(lambda x: x[None], p.settings), p.protocol, p.marks, keys=keys_of([0])
     )
-    points = jax.tree.map(lambda x: np.asarray(x[0]).ravel(), run.state.window.segments)
+    points = jax.tree.map(lambda x: np.asarray(x[0]).ravel(), run.state.window.segments.points)
     np.testing.assert_array_equal(points.h, np.tile(np.arange(9), 7))
     assert (points.s[points.h == 0] == 0).all()
     onward = np.asarray(ROOM.succ)[0, points.s, points.a, 0]

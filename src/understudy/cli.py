@@ -51,6 +51,8 @@ class Train:
             out=self.out,
         )
         console.err.print(train.summary_table(summary))
+        if "ledger" in summary:
+            console.err.print(train.ledger_table(summary["ledger"]))
         if self.json:
             console.print_json(summary)
 
@@ -99,10 +101,40 @@ class Reproduce:
             console.print_json(document)
 
 
+@dataclass(frozen=True)
+class Advise:
+    """How many policies to reuse, by the theory: the four terms against N, N*, the step sizes."""
+
+    states: int
+    """S"""
+    actions: int
+    """A"""
+    horizon: int
+    """H"""
+    iterations: int = 10_000
+    """K, the updates of a run."""
+    batch: int = 1
+    """B, the trajectories collected between updates."""
+    out: Path | None = None
+    """Draw the terms to this PNG."""
+    json: Json = False
+
+    def main(self) -> None:
+        from understudy.experiments import advise, console
+
+        advice = advise.advise(
+            self.states, self.actions, self.horizon, self.iterations, self.batch, self.out
+        )
+        advise.show(advice)
+        if self.json:
+            console.print_json(advice.document())
+
+
 Command = (
     Annotated[Train, subcommand("train")]
     | Annotated[Evaluate, subcommand("evaluate")]
     | Annotated[Reproduce, subcommand("reproduce")]
+    | Annotated[Advise, subcommand("advise")]
 )
 
 
@@ -126,7 +158,7 @@ def main() -> None:
         _leave("understudy: stopped.", 130)
 
 
-def parse() -> Train | Evaluate | Reproduce:
+def parse() -> Train | Evaluate | Reproduce | Advise:
     """The command asked for. Tyro explains a mistake in a box; we keep its first sentence."""
     said = io.StringIO()
     try:

@@ -37,6 +37,8 @@ class Config:
     """Learned model: the exploration bonus, as a multiple of the theory's."""
     reward: Literal["stage", "stationary"] = "stage"
     """One reward per stage as in the theory, or the same at every stage."""
+    correction: Literal["none", "path", "marginal"] = "none"
+    """Importance ratios for old samples, per trajectory or marginalised: a comparison."""
     gradients: Literal["sampled", "exact"] = "sampled"
     """Reward gradients from samples, or from the true occupancies of the window's policies."""
     ledger: bool = True
@@ -61,6 +63,8 @@ def check(config: Config) -> None:
             raise UserError(f"--{name} is {value}; it must be from {least} to {limit:,}.")
     if config.gradients == "exact" and not config.ledger:
         raise UserError("Exact gradients need the ledger's occupancies; leave the ledger on.")
+    if config.correction != "none" and (config.batch is None or config.points):
+        raise UserError("--correction needs whole trajectories; give --batch and no --points.")
     if config.fresh is not None and config.batch is not None:
         raise UserError("--fresh and --batch exclude each other; give one of them.")
     for name in ("sigma", "eta", "bonus"):

@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, Int, Key
 from understudy import mdp as mdps
 from understudy import occupancy as occupancies
 from understudy import window as windows
+from understudy.importance import Correction, marginal_log, path_log
 from understudy.mdp import MDP
 from understudy.model import Counted, Counts, Known, Model, evaluate, no_counts, observe
 from understudy.occupancy import Points
@@ -69,12 +70,21 @@ class Protocol:
     adaptive: tuple[int, int] | None  # N(k) from drift and error, within these; None: a schedule
     keeps_all: bool  # no policy ever leaves the window
     ledger: bool  # keep the regret ledger
+    correction: Correction  # importance ratios for old samples, a comparison
     exact: bool  # the true mixture in place of its estimate; needs the ledger
 
     @property
     def fresh(self) -> int:
         """Interactions per iteration."""
         return self.lanes * self.steps
+
+
+class Segment(eqx.Module):
+    """What one policy collected. `log` is its own log-probability of each point, where samples are
+    to be importance-corrected later."""
+
+    points: Points
+    log: Float[Array, "*points"] | None
 
 
 class Walkers(eqx.Module):
@@ -118,7 +128,13 @@ def init(problem: Problem, protocol: Protocol, *, key: Key[Array, ""]) -> State:
         pi=mdps.uniform(mdp),
         logits=jnp.zeros((H, S, A)),
         mu=mu,
-        window=windows.empty(Points(point, point, point), protocol.slots),
+        window=windows.empty(
+            Segment(
+                Points(point, point, point),
+                None if protocol.correction == "none" else jnp.zeros(protocol.fresh),
+            ),
+            protocol.slots,
+        ),
         walkers=Walkers(h=jnp.zeros(protocol.lanes, jnp.int32), s=start),
         counts=None if protocol.known else no_counts(mdp, shared=protocol.shared_counts),
         ledger=ledgers.empty(mdp, mu, ring) if protocol.ledger else None,
@@ -134,15 +150,15 @@ def step(
     practising, recalling = jax.random.split(key)
     k = state.k + 1
 
-    segment, slot, walkers = practise(
-        problem.mdp, state.pi, state.walkers, protocol, key=practising
-    )
+    points, slot, walkers = practise(problem.mdp, state.pi, state.walkers, protocol, key=practising)
+    segment = Segment(points, log_probability(problem.mdp, state.pi, points, protocol))
     window = windows.append(state.window, segment, label=state.k)
-    counts = None if state.counts is None else observe(state.counts, segment, slot)
+    counts = None if state.counts is None else observe(state.counts, points, slot)
 
     N = window_length(state.gauge, settings, protocol, k)
     beta = windows.weights(settings.reuse, protocol.beta, N, state.gauge)
-    sampled = windows.recall(window, beta, k, protocol.points, key=recalling)
+    recalled, weights = windows.recall(window, beta, k, protocol.points, key=recalling)
+    sampled = recalled.points, weights * ratio(problem.mdp, state.pi, recalled, protocol)
     d_mix = occupancies.estimate(*sampled, problem.mdp.shape)  # Σₙ βₙ d̂ᵏ⁻ⁿ
     ledger = state.ledger
     if ledger is not None:
@@ -157,6 +173,25 @@ def step(
     gauge = measure(state.gauge, protocol, state.pi, pi, sampled, d_mix)
     state = State(pi, logits, mu, window, walkers, counts, ledger, gauge, k)
     return state, Info(N, beta, d_mix)
+
+
+def log_probability(
+    mdp: MDP, pi: Policy, points: Points, protocol: Protocol
+) -> Float[Array, "*points"] | None:
+    """log-probability of each point under π, of the kind that the correction asks for."""
+    if protocol.correction == "none":
+        return None
+    if protocol.correction == "path":
+        return path_log(pi, points, protocol.steps)
+    return marginal_log(mdps.occupancy(mdp, pi), points)
+
+
+def ratio(
+    mdp: MDP, pi: Policy, recalled: Segment, protocol: Protocol
+) -> Float[Array, "*points"] | float:
+    """Importance ratios of the recalled points; one where samples are reused as they are."""
+    now = log_probability(mdp, pi, recalled.points, protocol)
+    return 1.0 if now is None or recalled.log is None else jnp.exp(now - recalled.log)
 
 
 def window_length(

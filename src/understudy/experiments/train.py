@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from rich.table import Table
@@ -18,7 +19,11 @@ from understudy.demos import Demonstrations, npz, rollout
 from understudy.envs import catalog
 from understudy.errors import UserError
 from understudy.experiments import console, store
-from understudy.imitation import expert_occupancy, imitate, keys_of, plan
+from understudy.imitation import Plan, Result, expert_occupancy, imitate, keys_of, plan
+from understudy.mdp import MDP
+from understudy.model import theory_scale
+from understudy.theory import check
+from understudy.theory.bounds import Sizes
 
 FILES = ("policy.safetensors", "metrics.jsonl", "config.json")
 
@@ -92,10 +97,8 @@ def train(
             "sigma": float(planned.settings.sigma),
             "eta": float(planned.settings.eta),
         }
-        rows = [
-            {"interactions": int(n), "return": float(value)}
-            for n, value in zip(result.interactions, result.returns[0], strict=True)
-        ]
+        summary |= {} if result.regret is None else {"ledger": ledger(result, planned, task.mdp)}
+        rows = metrics(result)
         with store.together(out, FILES) as draft:
             save_file(
                 {"policy": result.policy[0], "reward": result.reward[0]},
@@ -104,6 +107,39 @@ def train(
             store.write_lines(draft / "metrics.jsonl", rows)
             store.write_json(draft / "config.json", {**request, "summary": summary})
     return summary
+
+
+def ledger(result: Result, planned: Plan, mdp: MDP) -> dict[str, Any]:
+    """The regret at the end of the run, each term beside its bounds."""
+    H, S, A = mdp.shape
+    p, settings, K = planned.protocol, planned.settings, planned.iterations
+    k = np.arange(1, K + 1)
+    c, alpha = float(settings.reuse.c), float(settings.reuse.alpha)
+    setting = check.Setting(
+        sigma=float(settings.sigma),
+        eta=float(settings.eta),
+        windows=np.clip(np.floor(c * k**alpha + 1e-9), 1, k).astype(int),
+        trajectories=p.steps == H and p.points is None,
+        uniform=p.beta == "uniform",
+        adaptive=p.adaptive is not None,
+        staged=not p.stationary_reward,
+        bonus_scale=None if p.known else float(settings.bonus) / theory_scale(H, S, A, K),
+    )
+    last = jax.tree.map(lambda x: x[0, -1], result.regret)
+    size = Sizes(S=S, A=A, H=H, K=K, B=p.lanes)
+    return check.beside(last, size, setting)
+
+
+def metrics(result: Result) -> list[dict[str, Any]]:
+    """A row a mark: the return, and the regret so far, term by term."""
+    rows = []
+    for i, n in enumerate(result.interactions):
+        row: dict[str, Any] = {"interactions": int(n), "return": float(result.returns[0, i])}
+        if result.regret is not None:
+            account = jax.tree.map(lambda x, i=i: x[0, i].tolist(), result.regret)
+            row["regret"] = vars(account)
+        rows.append(row)
+    return rows
 
 
 def refuse_another_run(out: Path, request: dict[str, Any]) -> None:
@@ -207,9 +243,23 @@ def summary_table(summary: dict[str, Any]) -> Table:
     """The few numbers a person wants, with the share of the expert's return."""
     t = Table(show_header=False)
     for name, value in summary.items():
+        if name == "ledger":
+            continue
         t.add_row(
             name.replace("_", " "), f"{value:.4g}" if isinstance(value, float) else str(value)
         )
     if summary["expert_return"] > 0:  # a share of a loss would mislead
         t.add_row("return / expert", f"{summary['return'] / summary['expert_return']:.3f}")
+    return t
+
+
+def ledger_table(ledger: dict[str, Any]) -> Table:
+    """Regret, term by term, beside the bounds."""
+    t = Table(title="Regret ledger")
+    for column in ("term", "measured", "paper's bound", "sharper bound", "holds"):
+        t.add_column(column, justify="left" if column == "term" else "right")
+    for name, row in ledger.items():
+        shown = [row.get(key) for key in ("measured", "bound", "sharp_bound")]
+        cells = ["-" if value is None else f"{value:,.4g}" for value in shown]
+        t.add_row(name.replace("_", " "), *cells, "yes" if row["holds"] else "NO")
     return t

@@ -1,0 +1,117 @@
+"""`understudy advise`: the advisor's answer as a table, a terminal plot and a PNG."""
+
+import math
+from pathlib import Path
+
+import matplotlib
+from matplotlib.figure import Figure
+from rich.table import Table
+
+from understudy.errors import UserError
+from understudy.experiments import console, figures, store
+from understudy.theory import advisor
+from understudy.theory.advisor import Advice
+from understudy.theory.bounds import Sizes
+
+
+def advise(S: int, A: int, H: int, K: int, B: int, out: Path | None) -> Advice:
+    advice = advisor.advise(Sizes(S=S, A=A, H=H, K=K, B=B))
+    if out is not None:
+        if out.suffix != ".png":
+            raise UserError(f"--out is {out}; give the name of a .png file.")
+        with store.output_folder(out.parent), store.whole(out) as draft:
+            draw(advice, draft)
+    return advice
+
+
+def show(advice: Advice) -> None:
+    """Everything, on stderr."""
+    console.err.print(table(advice))
+    for line in plot(advice):
+        console.err.print(line)
+    size = advice.size
+    console.err.print(
+        f"\nN* = {advice.n_star['paper']:.2f} by the paper, {advice.n_star['sharp']:.2f} by the "
+        f"sharper bound; regret is sublinear for N = o(√K), √K = {math.sqrt(size.K):.0f}."
+        f"\nStep sizes for K = {size.K:,}: sigma = {advice.sigma:.4g}, eta = {advice.eta:.4g}."
+    )
+
+
+def table(advice: Advice) -> Table:
+    """The four terms of the bound against N; only the shift differs between the two."""
+    t = Table(title="Terms of the regret bound (Thm 4.5, constants dropped)")
+    columns = ("N", "policy", "optimisation", "estimation", "shift, paper", "shift, sharper")
+    for column in columns:
+        t.add_column(column, justify="right")
+    paper, sharp = advice.terms["paper"], advice.terms["sharp"]
+    for i, N in enumerate(advice.windows):
+        row = (
+            paper["policy"],
+            paper["optimisation"],
+            paper["estimation"],
+            paper["shift"],
+            sharp["shift"],
+        )
+        t.add_row(f"{N:,}", *(f"{term[i]:,.3g}" for term in row))
+    return t
+
+
+def plot(advice: Advice, width: int = 56) -> list[str]:
+    """A small terminal plot: shift + estimation against N, both ways, logarithmic bars."""
+    rows = []
+    for kind in ("paper", "sharp"):
+        of_kind = advice.terms[kind]
+        moving = [a + b for a, b in zip(of_kind["shift"], of_kind["estimation"], strict=True)]
+        low, high = math.log(min(moving)), math.log(max(moving))
+        best = min(range(len(moving)), key=moving.__getitem__)
+        rows.append(
+            f"{kind}: shift + estimation against N (log scale, least at N = {advice.windows[best]})"
+        )
+        for i, (N, value) in enumerate(zip(advice.windows, moving, strict=True)):
+            share = (math.log(value) - low) / (high - low) if high > low else 0.0
+            mark = " ◀" if i == best else ""
+            rows.append(f"{N:>7,} {'█' * (1 + round(share * (width - 1)))} {value:.3g}{mark}")
+    return rows
+
+
+def draw(advice: Advice, path: Path) -> None:
+    """The four terms against N, the paper's and the sharper bound side by side."""
+    colours = {
+        "policy": "#0072B2",
+        "optimisation": "#E69F00",
+        "shift": "#D55E00",
+        "estimation": "#009E73",
+        "total": "#000000",
+    }
+    with matplotlib.rc_context(figures.STYLE):
+        figure = Figure(figsize=(7.6, 3.4), layout="constrained")
+        panels = figure.subplots(1, 2, sharey=True)
+        for panel, kind in zip(panels, ("paper", "sharp"), strict=True):
+            for name, values in advice.terms[kind].items():
+                panel.plot(
+                    advice.windows,
+                    values,
+                    color=colours[name],
+                    label=name,
+                    linewidth=1 if name == "total" else 1.8,
+                    linestyle="--" if name == "total" else "-",
+                )
+            star = advice.n_star[kind]
+            panel.axvline(star, color="grey", linewidth=1, linestyle=":")
+            panel.annotate(
+                f"N* = {star:.2f}",
+                (star, 0.02),
+                xycoords=("data", "axes fraction"),
+                xytext=(4, 0),
+                textcoords="offset points",
+                color="dimgrey",
+            )
+            panel.set_xscale("log")
+            panel.set_yscale("log")
+            panel.set_xlabel("policies reused, N")
+            panel.set_title(
+                "paper's bound" if kind == "paper" else "sharper bound (no factor A)", fontsize=10
+            )
+        panels[0].set_ylabel("regret bound, constants dropped")
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+        figure.savefig(path, dpi=160)

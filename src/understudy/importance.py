@@ -1,0 +1,31 @@
+"""Importance-corrected recall, for comparison: what the paper avoids, because of its variance.
+
+Old samples are reweighted so that each segment alone estimates the *current* policy's occupancy.
+The shift is gone; the price is the variance of the ratios. Whole trajectories only.
+
+- `path`: the product of π_k/π_j along the trajectory up to the point (per-decision ratios);
+- `marginal`: d_k(s,a)/d_j(s,a) at the point's stage, with true occupancies, which a learner would
+  not have: the best that marginalised importance sampling could do.
+"""
+
+from typing import Literal
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from understudy.occupancy import Points
+from understudy.types import Occupancy, Policy
+
+Correction = Literal["none", "path", "marginal"]
+
+
+def path_log(pi: Policy, points: Points, steps: int) -> Float[Array, "*segments fresh"]:
+    """Σ_{i≤h} log π_i(a_i|s_i) of each point's trajectory; points are stored step by step."""
+    logs = jnp.log(jnp.maximum(pi[points.h, points.s, points.a], 1e-300))
+    by_step = logs.reshape(*logs.shape[:-1], steps, -1)
+    return jnp.cumsum(by_step, axis=-2).reshape(logs.shape)
+
+
+def marginal_log(d: Occupancy, points: Points) -> Float[Array, "*segments fresh"]:
+    """log d_h(s,a) of each point."""
+    return jnp.log(jnp.maximum(d[points.h, points.s, points.a], 1e-300))

@@ -1,0 +1,61 @@
+"""Importance ratios: unbiased for the current policy, and the variance that the paper fears."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conftest import random_mdp, random_policy
+
+from understudy import mdp as mdps
+from understudy import occupancy as occupancies
+from understudy import tabular
+from understudy.config import Config
+from understudy.errors import UserError
+from understudy.imitation import plan
+from understudy.occupancy import Points
+from understudy.tabular import Segment, Walkers
+
+LANES = 40_000
+
+
+def test_both_ratios_turn_old_samples_into_new_ones():
+    mdp = random_mdp(4, 5, 3, 3, staged=True, seed=4)
+    old, new = random_policy(mdp, 1, 2.0), random_policy(mdp, 2, 2.0)
+    d_old, d_new = mdps.occupancy(mdp, old), mdps.occupancy(mdp, new)
+    protocol = plan(mdp, Config(window="2", batch=LANES, interactions=4 * LANES)).protocol
+    starts = jax.random.choice(jax.random.key(0), 5, (LANES,), p=mdp.nu).astype(jnp.int32)
+    walkers = Walkers(jnp.zeros(LANES, jnp.int32), starts)
+    points, _, _ = tabular.practise(mdp, old, walkers, protocol, key=jax.random.key(1))
+    even = jnp.full(4 * LANES, 1 / (4 * LANES))
+    ratios = {}
+    for kind in ("path", "marginal"):
+        corrected = dataclasses.replace(protocol, correction=kind)
+        log = tabular.log_probability(mdp, old, points, corrected)
+        ratios[kind] = tabular.ratio(mdp, new, Segment(points, log), corrected)
+        estimate = occupancies.estimate(points, even * ratios[kind], mdp.shape)
+        spread = float(ratios[kind].std()) / np.sqrt(LANES)
+        np.testing.assert_allclose(estimate, d_new, atol=5 * spread)
+    uncorrected = occupancies.estimate(points, even, mdp.shape)
+    np.testing.assert_allclose(uncorrected, d_old, atol=0.02)
+    assert np.abs(np.asarray(d_old - d_new)).max() > 0.1  # there was something to correct
+    # The marginal ratio is the path ratio's mean given (s, a), so it varies less; and ratios grow
+    # with the stage.
+    by_stage = {kind: np.asarray(r).reshape(4, LANES).std(1) for kind, r in ratios.items()}
+    assert (by_stage["marginal"] <= by_stage["path"] + 1e-9).all()
+    assert (np.diff(by_stage["path"]) > 0).all()
+
+
+def test_without_correction_ratios_are_one():
+    mdp = random_mdp(3, 4, 2, 4, staged=False, seed=0)
+    protocol = plan(mdp, Config(window="2", batch=1, interactions=30)).protocol
+    none = jnp.zeros(3, jnp.int32)
+    segment = Segment(Points(none, none, none), None)
+    assert tabular.ratio(mdp, mdps.uniform(mdp), segment, protocol) == 1.0
+
+
+def test_correction_needs_trajectories():
+    mdp = random_mdp(3, 4, 2, 4, staged=False, seed=0)
+    with pytest.raises(UserError, match="--correction needs whole trajectories"):
+        plan(mdp, Config(correction="path"))
