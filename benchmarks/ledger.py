@@ -1,0 +1,52 @@
+"""What the regret ledger costs: the same run with and without it, alternating, best of three.
+
+python benchmarks/ledger.py
+"""
+
+import time
+
+import numpy as np
+
+from understudy.config import Config
+from understudy.envs.empty_room import demonstrations, empty_room
+from understudy.imitation import imitate
+
+CASES = [
+    (n, window, batch)
+    for n in (3, 9)
+    for window in ("1", "32", "256", "adaptive")
+    for batch in (None, 1)
+]
+
+
+def main() -> None:
+    print("| room | window | collects | µs per update without | with | ratio |")
+    print("|---|---|---|---:|---:|---:|")
+    for n, window, batch in CASES:
+        room, shown, updates = empty_room(n), demonstrations(n), 2_000
+        times: dict[bool, list[float]] = {False: [], True: []}
+        for attempt in range(4):
+            for ledger in times:
+                config = Config(
+                    window=window,
+                    batch=batch,
+                    fresh=None if batch else 1,
+                    interactions=updates * (room.horizon if batch else 1),
+                    marks=1,
+                    ledger=ledger,
+                )
+                begun = time.perf_counter()
+                imitate(room, shown, config, seeds=range(5))
+                if attempt:  # the first compiles
+                    times[ledger].append((time.perf_counter() - begun) / updates / 5 * 1e6)
+        without, with_ledger = (float(np.min(times[kept])) for kept in (False, True))
+        collects = "a trajectory" if batch else "one step"
+        print(
+            f"| {n}×{n} | {window} | {collects} | {without:.1f} | {with_ledger:.1f} | "
+            f"{with_ledger / without:.2f} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

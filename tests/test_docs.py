@@ -1,0 +1,54 @@
+"""The README's and the docs' Python runs as it stands, and every name on the paper's map exists."""
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCKS = [
+    pytest.param(block, id=f"{page.name}-{i}")
+    for page in PAGES
+    for i, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.S))
+]
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_python_in_the_docs_runs(block, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block, "docs", "exec"), {})
+
+
+def test_readme_quick_start_says_what_it_learned(capsys):
+    exec(re.findall(r"```python\n(.*?)```", PAGES[0].read_text(), flags=re.S)[0], {})
+    assert "learned 6.20 after 1,000 interactions" in capsys.readouterr().out
+
+
+ROWS = re.findall(
+    r"^\|[^|]*\| `([\w.]+)` \| `([\w/.]+)::(\w+)` \|$",
+    (ROOT / "docs/paper_map.md").read_text(),
+    flags=re.M,
+)
+
+
+def test_the_map_has_a_row_for_every_line():
+    table = [line for line in (ROOT / "docs/paper_map.md").read_text().splitlines() if "::" in line]
+    assert len(ROWS) == len(table) > 25
+
+
+@pytest.mark.parametrize(("name", "file", "test"), ROWS, ids=[row[0] for row in ROWS])
+def test_every_name_on_the_map_exists(name, file, test):
+    module, _, attribute = name.rpartition(".")
+    assert hasattr(importlib.import_module(module), attribute)
+    tree = ast.parse((ROOT / file).read_text())
+    assert test in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_links_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name} → {target}"
