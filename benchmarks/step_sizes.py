@@ -1,0 +1,34 @@
+"""How much of Figure 1 is the step size: every N with the steps of its own number of updates.
+
+    python benchmarks/step_sizes.py
+
+EmptyRoom 9×9, 5 seeds. The figure gives all N the steps for K = 10,000 interactions, though N = 1
+makes 312 updates with them.
+"""
+
+import numpy as np
+
+from understudy.config import Config
+from understudy.envs.empty_room import demonstrations, empty_room
+from understudy.imitation import imitate
+from understudy.updates import paper_steps
+
+SHOWN = (200, 500, 1_000, 2_000, 5_000, 10_000)
+
+
+def main() -> None:
+    room, shown = empty_room(9), demonstrations(9)
+    print("| N | steps for K = | " + " | ".join(f"@{at:,}" for at in SHOWN) + " |")
+    print("|---:|---:|" + "---:|" * len(SHOWN))
+    for N in (1, 4, 32):
+        for K in dict.fromkeys((10_000, 10_000 * N // 32, 100)):  # shared, its own updates, large
+            sigma, eta = paper_steps(room.horizon, K)
+            config = Config(window=str(N), sigma=sigma, eta=eta, ledger=False)
+            result = imitate(room, shown, config, seeds=range(5))
+            places = np.searchsorted(result.interactions, SHOWN, side="right") - 1
+            cells = " | ".join(f"{v:.2f}" for v in result.returns.mean(0)[places])
+            print(f"| {N} | {K:,} | {cells} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
