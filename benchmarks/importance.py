@@ -42,14 +42,13 @@ def main() -> None:
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(5.2, 3.4), layout="constrained")
         panel = figure.subplots()
-        for kind, points in curves.items():
+        for i, (kind, points) in enumerate(curves.items()):
             mean, std = np.array(points).T
             panel.errorbar(
-                WINDOWS, mean, std, color=COLOURS[kind], marker="o", ms=3, capsize=2,
+                np.array(WINDOWS) * 2 ** ((i - 1) / 12),  # side by side mean, std, color=COLOURS[kind], marker="o", ms=3, capsize=2,
                 label=LABELS[kind],
             )  # fmt: skip
         panel.set_xscale("log", base=2)
-        panel.set_yscale("log")
         panel.set_xticks(WINDOWS, [str(N) for N in WINDOWS])
         panel.set_xlabel("policies reused, N")
         panel.set_ylabel("AIL regret after 2,000 updates")

@@ -49,7 +49,8 @@ def test_train_then_evaluate(tmp_path):
     assert files(tmp_path / "a") == {"config.json", "metrics.jsonl", "policy.safetensors"}
     rows = [json.loads(line) for line in (tmp_path / "a/metrics.jsonl").read_text().splitlines()]
     assert rows[0]["interactions"] == 0
-    assert rows[-1] == {"interactions": 2000, "return": summary["return"]}
+    assert (rows[-1]["interactions"], rows[-1]["return"]) == (2000, summary["return"])
+    assert rows[-1]["regret"]["ail"] == summary["ledger"]["ail"]["measured"]
 
     assert understudy(*args, "--out", "a", cwd=tmp_path).returncode == 0  # safe to repeat
     other = understudy(*args, "--out", "a", "--seed", "1", cwd=tmp_path)

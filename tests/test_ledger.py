@@ -12,8 +12,9 @@ from understudy import mdp as mdps
 from understudy import tabular
 from understudy.config import Config
 from understudy.envs.empty_room import demonstrations, empty_room
-from understudy.imitation import expert_occupancy, imitate, keys_of, plan, stack
+from understudy.imitation import expert_occupancy, imitate, plan
 from understudy.tabular import Problem
+from understudy.theory import ledger as ledgers
 
 CASES = {
     "on-policy": {"window": "1", "batch": 2},
@@ -34,8 +35,9 @@ CASES = {
 UPDATES = 30
 
 
-def by_hand(problem, config, seed):
-    """Step by step, keeping every policy, reward and estimate; then each term by its definition."""
+def both_ways(problem, config, seed):
+    """Step by step, keeping every policy, reward and estimate: what the ledger says at the end, and
+    each term by its definition."""
     p = plan(problem.mdp, config)
     key = jax.random.key(seed)
     state = tabular.init(problem, p.protocol, key=jax.random.fold_in(key, 0))
@@ -64,7 +66,15 @@ def by_hand(problem, config, seed):
     best = max_value(problem.mdp, sum(mus))
     policy = best - sum((d * mu).sum() for d, mu in zip(ds, mus, strict=True))
     reward = against([expert - d for d in ds])
-    return {
+    account = ledgers.settle(
+        state.ledger,
+        problem.mdp,
+        state.k,
+        shown=problem.expert,
+        expert=problem.truth,
+        exact=config.gradients == "exact",
+    )
+    return account, {
         "ail": (star * on).sum(),
         "policy": policy,
         "reward": reward,
@@ -92,12 +102,8 @@ def problem():
 def test_every_term_is_its_definition(name, problem):
     per_update = 4 * CASES[name].get("batch", 0) or CASES[name]["fresh"]
     config = Config(**CASES[name], interactions=UPDATES * per_update, marks=1)
-    p = plan(problem.mdp, config)
-    run = tabular.run(problem, stack(p.settings, 1), p.protocol, p.marks, keys=keys_of([5]))
-    measured = {
-        key: float(value[0, -1]) for key, value in vars(run.regret).items() if key != "drift"
-    }
-    expected = by_hand(problem, config, seed=5)
+    account, expected = both_ways(problem, config, seed=5)
+    measured = {key: float(value) for key, value in vars(account).items() if key != "drift"}
     scale = max(abs(v) for v in expected.values())
     for term, value in expected.items():
         if term == "tv":  # the ledger has seen one step more
@@ -124,11 +130,10 @@ def test_drift_is_measured_per_lag():
     p = plan(room, config)
     key = jax.random.key(0)
     state, ds = tabular.init(problem, p.protocol, key=jax.random.fold_in(key, 0)), []
+    step = jax.jit(lambda s, key: tabular.step(s, problem, p.settings, p.protocol, key=key)[0])
     for k in range(1, 13):
         ds.append(np.asarray(mdps.occupancy(room, state.pi)))
-        state, _ = tabular.step(
-            state, problem, p.settings, p.protocol, key=jax.random.fold_in(key, k)
-        )
+        state = step(state, jax.random.fold_in(key, k))
     result = imitate(room, demonstrations(3), config, seeds=[0])
     expected = [np.abs(ds[-1] - ds[-1 - n]).sum((1, 2)).max() for n in (1, 2, 4)]
     np.testing.assert_allclose(result.regret.drift[0, -1], expected, atol=1e-12)

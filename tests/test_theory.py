@@ -19,7 +19,7 @@ from understudy.theory.bounds import Sizes
 
 many = settings(max_examples=1000)
 occupancy = jax.jit(mdps.occupancy)
-value = jax.jit(mdps.value)
+optimum = jax.jit(mdps.optimum)
 
 
 @many
@@ -82,7 +82,7 @@ def test_lemma_3_2_shani(case, seed):
     d_E = np.asarray(occupancy(mdp, expert))
     ds = [np.asarray(occupancy(mdp, pi)) for pi in policies]
     ail = np.maximum(sum(d_E - d for d in ds), 0).sum()
-    best = float(mdps.optimum(mdp, jnp.asarray(mus.sum(0)))[1])
+    best = float(optimum(mdp, jnp.asarray(mus.sum(0)))[1])
     policy = best - sum((mu * d).sum() for mu, d in zip(mus, ds, strict=True))
     reward = ail - sum((mu * (d_E - d)).sum() for mu, d in zip(mus, ds, strict=True))
     assert ail <= policy + reward + 1e-9
