@@ -44,10 +44,17 @@ def main() -> None:
         panel = figure.subplots()
         for i, (kind, points) in enumerate(curves.items()):
             mean, std = np.array(points).T
+            side_by_side = np.array(WINDOWS) * 2 ** ((i - 1) / 12)
             panel.errorbar(
-                np.array(WINDOWS) * 2 ** ((i - 1) / 12),  # side by side mean, std, color=COLOURS[kind], marker="o", ms=3, capsize=2,
+                side_by_side,
+                mean,
+                std,
+                color=COLOURS[kind],
+                marker="o",
+                ms=3,
+                capsize=2,
                 label=LABELS[kind],
-            )  # fmt: skip
+            )
         panel.set_xscale("log", base=2)
         panel.set_xticks(WINDOWS, [str(N) for N in WINDOWS])
         panel.set_xlabel("policies reused, N")
