@@ -1,5 +1,8 @@
 """Tables against the real environments: MiniGrid, Gymnasium's toy text, and sampling."""
 
+import subprocess
+import sys
+
 import gymnasium
 import numpy as np
 import pytest
@@ -37,6 +40,13 @@ def test_minigrid_room_agrees_with_the_table(n):
     assert picture.shape[0] == picture.shape[1] > 100
     assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 3  # walls, goal, agent
     env.close()
+
+
+@pytest.mark.parametrize("order", ["understudy, gymnasium", "gymnasium, understudy"])
+def test_rooms_are_registered_in_either_order_of_imports(order):
+    code = f"import {order}; gymnasium.make('understudy/EmptyRoom-9x9-v0').reset(seed=0)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_minigrid_room_is_a_proper_gymnasium_environment():

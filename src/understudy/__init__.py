@@ -6,7 +6,7 @@ The public names are loaded when first used, so that `import understudy` stays f
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from understudy.envs import register as _register
+from understudy.registration import register_when_imported as _register
 
 if TYPE_CHECKING:
     from understudy.config import Config

@@ -9,9 +9,10 @@ import gymnasium
 from gymnasium.spaces import Discrete
 
 from understudy.demos import Demonstrations
-from understudy.envs import ROOMS, empty_room, sampled, toy_text
+from understudy.envs import empty_room, sampled, toy_text
 from understudy.errors import UserError
 from understudy.mdp import MDP
+from understudy.registration import ROOMS
 
 ROOM = re.compile(r"(?:understudy/)?EmptyRoom-(\d+)x(\d+)(?:-v0)?")
 
