@@ -6,10 +6,10 @@ after it. So where Gymnasium is not there yet, registration waits until somebody
 
 import importlib.util
 import sys
-from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 ROOMS = (3, 5, 9)  # the paper's
 
@@ -37,9 +37,7 @@ def register_when_imported() -> None:
 class _Waiting(MetaPathFinder):
     """Lets the import of Gymnasium through, once, and registers after it."""
 
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
         if fullname != "gymnasium":
             return None
         sys.meta_path.remove(self)
