@@ -217,7 +217,7 @@ def plan(mdp: MDP, config: Config) -> Plan:
 def least_reuse(config: Config, points: int | None, slots: int) -> int:
     """The smallest N of an adaptive window. Under the equal estimation budget fewer than m policies
     cost more than one interaction an update, and up to some 4m consecutive updates see much the
-    same points: fixed windows of 4m were never more than 5 % behind the best (docs/theory.md)."""
+    same points. What this gave is in docs/theory.md."""
     return 1 if config.batch is not None or points is None else min(4 * points, slots)
 
 

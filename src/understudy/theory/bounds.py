@@ -97,9 +97,10 @@ def policy_regret(
     return mirror + behind + 2 * bonus_scale * visits
 
 
-def optimisation(size: Sizes, eta: float) -> float:
-    """First term of Thm 4.4: HSA/(2η) + 4ηHK (Eqs. A.3.13 and A.3.14)."""
-    return size.H * size.S * size.A / (2 * eta) + 4 * eta * size.H * size.K
+def optimisation(size: Sizes, eta: float, gradient: float = 2.0) -> float:
+    """First term of Thm 4.4: HSA/(2η) + g²ηHK for ‖ĝ_h‖₂ ≤ g; the paper has g = 2 (Eqs. A.3.13
+    and A.3.14)."""
+    return size.H * size.S * size.A / (2 * eta) + gradient**2 * eta * size.H * size.K
 
 
 def shift(size: Sizes, sigma: float, windows: Sequence[int] | np.ndarray, *, sharp: bool) -> float:
@@ -143,25 +144,6 @@ def segment_weights(windows: Sequence[int] | np.ndarray) -> np.ndarray:
     np.add.at(steps, k - N, 1 / N)
     np.add.at(steps, k, -1 / N)
     return np.cumsum(steps)[:-1]
-
-
-def main(
-    size: Sizes,
-    sigma: float,
-    eta: float,
-    windows: Sequence[int] | np.ndarray,
-    *,
-    sharp: bool,
-    bonus_scale: float = 0.0,
-    delta: float = 0.05,
-) -> Terms:
-    """Thm 4.5 with explicit constants: Lemma 4.1 and Thm 4.4 in Lemma 3.2."""
-    return Terms(
-        policy=policy_regret(size, sigma, eta, bonus_scale=bonus_scale, delta=delta),
-        optimisation=optimisation(size, eta),
-        shift=shift(size, sigma, windows, sharp=sharp),
-        estimation=estimation(size, eta, windows, delta=delta),
-    )
 
 
 # --- the Õ forms, and what follows from them ------------------------------------------------

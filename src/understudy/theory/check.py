@@ -42,8 +42,7 @@ def beside(regret: Regret, size: Sizes, setting: Setting, *, delta: float = 0.05
         else None
     )
     optimisation = (
-        size.H * size.S * size.A / (2 * setting.eta)
-        + max(4.0, gradient**2) * setting.eta * size.H * size.K
+        bounds.optimisation(size, setting.eta, max(2.0, gradient))
         if setting.staged and setting.eta > 0
         else None
     )
