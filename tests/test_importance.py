@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from conftest import random_mdp, random_policy
 
+from understudy import importance
 from understudy import mdp as mdps
 from understudy import occupancy as occupancies
 from understudy import tabular
@@ -45,6 +46,43 @@ def test_both_ratios_turn_old_samples_into_new_ones():
     by_stage = {kind: np.asarray(r).reshape(4, LANES).std(1) for kind, r in ratios.items()}
     assert (by_stage["marginal"] <= by_stage["path"] + 1e-9).all()
     assert (np.diff(by_stage["path"]) > 0).all()
+
+
+def paths(mdp, old, new):
+    """Every trajectory with its probability under `old` and its ratios to `new`, by enumeration."""
+    H, S, A = mdp.shape
+    old, new, nu = np.asarray(old), np.asarray(new), np.asarray(mdp.nu)
+    succ, prob = np.asarray(mdp.succ), np.asarray(mdp.prob)
+
+    def extend(h, s, p, w, trail):
+        if h == H:
+            yield p, trail
+            return
+        for a in range(A):
+            ratio = w * new[h, s, a] / old[h, s, a]
+            t = h if len(succ) > 1 else 0
+            for c, to in enumerate(succ[t, s, a]):
+                chance = p * old[h, s, a] * prob[t, s, a, c]
+                yield from extend(h + 1, to, chance, ratio, [*trail, (h, s, a, ratio)])
+
+    for s in range(S):
+        yield from extend(0, s, nu[s], 1.0, [])
+
+
+def test_second_moments_equal_enumeration():
+    mdp = random_mdp(3, 3, 2, 2, staged=True, seed=9)
+    old, new = random_policy(mdp, 3, 1.5), random_policy(mdp, 4, 1.5)
+    d_old, d_new = (np.asarray(mdps.occupancy(mdp, pi)) for pi in (old, new))
+    path, marginal = np.zeros(mdp.shape), np.zeros(mdp.shape)
+    for p, trail in paths(mdp, old, new):
+        for h, s, a, w in trail:
+            path[h, s, a] += p * w**2
+            marginal[h, s, a] += p * (d_new[h, s, a] / d_old[h, s, a]) ** 2
+    np.testing.assert_allclose(importance.path_second_moment(mdp, old, new), path, rtol=1e-9)
+    np.testing.assert_allclose(
+        importance.marginal_second_moment(mdp, old, new), marginal, rtol=1e-9
+    )
+    np.testing.assert_allclose(importance.path_second_moment(mdp, old, old), d_old, rtol=1e-9)
 
 
 def test_without_correction_ratios_are_one():

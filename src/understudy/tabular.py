@@ -241,9 +241,10 @@ def audit(
 ) -> tuple[Ledger, Occupancy]:
     """Enter the pair (π_{k−1}, μ_{k−1}) in the ledger; also, the window's true mixture."""
     d = mdps.occupancy(problem.mdp, state.pi)
-    d_mix = ledgers.true_mixture(ledger, d, beta, N, state.k, uniform=protocol.beta == "uniform")
+    uniform = protocol.beta == "uniform"
+    ledger, d_mix = ledgers.follow(ledger, d, beta, N, state.k, uniform=uniform)
     booked = None if protocol.exact else sampled
-    return ledgers.book(ledger, state.mu, state.k, d=d, d_mix=d_mix, sampled=booked), d_mix
+    return ledgers.book(ledger, state.mu, d=d, d_mix=d_mix, sampled=booked), d_mix
 
 
 def believe(problem: Problem, settings: Settings, counts: Counts | None) -> Model:
