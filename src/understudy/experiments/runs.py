@@ -1,0 +1,174 @@
+"""Runs on disk. A run's folder holds
+
+- `config.json`: what was asked, which is the run's identity, and the versions that ran it;
+- `metrics.jsonl`: a line a mark, appended as the run goes: interactions, updates, return, regret;
+- `policy.safetensors`: the policy and the reward reached;
+- `replay.safetensors`, where asked for: at each mark the visits and the mean reward, (marks, S, A);
+- `done.json`: the summary, written last. A folder without it is a run that was stopped.
+"""
+
+import hashlib
+import importlib.metadata
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from understudy.errors import UserError
+from understudy.experiments import store
+
+MARKER = "done.json"
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A finished run, read back."""
+
+    folder: Path
+    request: dict[str, Any]  # env, horizon, seed, demos, expert, demonstrations, config
+    summary: dict[str, Any]  # return, expert_return, ledger, …
+    interactions: np.ndarray
+    updates: np.ndarray
+    returns: np.ndarray
+    regret: dict[str, np.ndarray] | None  # by term, an entry a mark
+
+    @property
+    def env(self) -> str:
+        return self.request["env"]
+
+    @property
+    def seed(self) -> int:
+        return self.request["seed"]
+
+    @property
+    def window(self) -> str:
+        return self.request["config"]["window"]
+
+    @property
+    def expert_return(self) -> float:
+        return self.summary["expert_return"]
+
+    def at(self, interactions: int) -> float:
+        """The return at the last mark up to so many interactions."""
+        place = np.searchsorted(self.interactions, interactions, side="right") - 1
+        return float(self.returns[max(place, 0)])
+
+    @cached_property
+    def replay(self) -> dict[str, np.ndarray] | None:
+        """Visits and mean reward at each mark, where they were kept."""
+        path = self.folder / "replay.safetensors"
+        return tensors(path, "The replay") if path.exists() else None
+
+
+def identity(request: Mapping[str, Any]) -> str:
+    """A stable hash of what was asked: the same on every machine and in every version."""
+    canonical = json.dumps(request, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+
+def name(request: Mapping[str, Any]) -> str:
+    """The folder of a run within a sweep: readable, and unique by its hash."""
+    env = str(request["env"]).replace("/", "-")
+    window = str(request["config"]["window"]).replace("*", "x").replace("^", "to")
+    return f"{env}-N{window}-seed{request['seed']}-{identity(request)}"
+
+
+def versions() -> dict[str, str]:
+    """What ran: recorded with each run, not part of its identity."""
+    return {package: importlib.metadata.version(package) for package in ("understudy", "jax")}
+
+
+def done(folder: Path) -> bool:
+    return (folder / MARKER).is_file()
+
+
+def begin(folder: Path, request: Mapping[str, Any]) -> None:
+    """An empty run, in place of what a stopped one left."""
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    store.write_json(folder / "config.json", {**request, "versions": versions()})
+
+
+def append(folder: Path, rows: list[dict[str, Any]]) -> None:
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write("".join(json.dumps(row, allow_nan=False) + "\n" for row in rows))
+
+
+def finish(
+    folder: Path,
+    policy: Mapping[str, np.ndarray],
+    summary: Mapping[str, Any],
+    replay: Mapping[str, np.ndarray] | None = None,
+) -> None:
+    with store.whole(folder / "policy.safetensors") as draft:
+        save_file(dict(policy), draft)
+    if replay is not None:
+        with store.whole(folder / "replay.safetensors") as draft:
+            save_file(dict(replay), draft)
+    store.write_json(folder / MARKER, summary)
+
+
+def tensors(path: Path, what: str) -> dict[str, np.ndarray]:
+    try:
+        return load_file(path)
+    except FileNotFoundError:
+        raise UserError(f"{what} {path} does not exist.") from None
+    except (OSError, SafetensorError, ValueError) as error:
+        raise UserError(f"{what} {path} cannot be read: {error}") from None
+
+
+def folders(root: Path) -> Iterator[Path]:
+    """Every folder at or below `root` that looks like a run, in order of name."""
+    if not root.is_dir():
+        raise UserError(f"The folder of runs {root} does not exist.")
+    for config in sorted(root.rglob("config.json")):
+        yield config.parent
+
+
+def load(root: Path) -> tuple[list[StoredRun], list[str]]:
+    """The finished runs at or below `root`; and a sentence on each folder that was skipped."""
+    runs, skipped = [], []
+    for folder in folders(root):
+        try:
+            runs.append(read(folder))
+        except UserError as error:
+            skipped.append(str(error))
+    return runs, skipped
+
+
+def read(folder: Path) -> StoredRun:
+    """One finished run, checked."""
+    request = store.read_json(folder / "config.json", "The run's")
+    if not done(folder):
+        raise UserError(f"The run {folder} has not finished.")
+    summary = store.read_json(folder / MARKER, "The run's")
+    request.pop("versions", None)
+    try:
+        lines = (folder / "metrics.jsonl").read_text().splitlines()
+        rows = [json.loads(line) for line in lines]
+        regret = None
+        if "regret" in rows[0]:
+            terms = rows[0]["regret"]
+            regret = {t: np.array([row["regret"][t] for row in rows]) for t in terms}
+        run = StoredRun(
+            folder=folder,
+            request=request,
+            summary=summary,
+            interactions=np.array([row["interactions"] for row in rows], dtype=int),
+            updates=np.array([row["updates"] for row in rows], dtype=int),
+            returns=np.array([row["return"] for row in rows], dtype=float),
+            regret=regret,
+        )
+        _ = run.env, run.seed, run.window, float(run.expert_return)
+    except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise UserError(f"The run {folder} is not one of ours or is damaged ({reason}).") from None
+    return run
