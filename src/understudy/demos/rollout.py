@@ -1,5 +1,8 @@
-"""Demonstrations of a policy in a table: whole episodes, sampled."""
+"""A policy at work: whole episodes sampled in a table, or played in the environment itself."""
 
+from collections.abc import Iterator
+
+import gymnasium
 import numpy as np
 
 from understudy.demos.demonstrations import Demonstrations
@@ -26,3 +29,22 @@ def sample(mdp: MDP, pi: np.ndarray, episodes: int, *, seed: int) -> Demonstrati
         actions.append(np.array(taken))
         rewards.append(np.array(gained))
     return Demonstrations(observations, actions, rewards, [False] * episodes)
+
+
+def play(
+    world: gymnasium.Env, pi: np.ndarray, *, seed: int, rng: np.random.Generator
+) -> Iterator[float]:
+    """One episode of the stage-indexed π, at most H steps: the return so far, first after the
+    reset (zero) and then after each step. The world stands still between two of them."""
+    first_state = int(getattr(world.observation_space, "start", 0))
+    first_action = int(getattr(world.action_space, "start", 0))
+    s, _ = world.reset(seed=seed)
+    gained = 0.0
+    yield gained
+    for at_h in pi:
+        action = int(rng.choice(pi.shape[2], p=at_h[int(s) - first_state]))
+        s, r, terminated, truncated, _ = world.step(action + first_action)
+        gained += float(r)
+        yield gained
+        if terminated or truncated:
+            return

@@ -1,0 +1,180 @@
+"""`understudy watch`: the learned policy at work in the real environment, as a GIF or an MP4."""
+
+import contextlib
+import importlib
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Discrete
+from PIL import Image, ImageDraw, ImageFont
+
+from understudy.demos import rollout
+from understudy.envs import catalog
+from understudy.errors import UserError
+from understudy.experiments import console, store, train
+from understudy.imitation import keys_of
+
+LEAST, MOST = 320, 800  # pixels: smaller frames are enlarged, larger ones reduced
+CAPTION = 24  # pixels above the frame
+
+
+def watch(
+    run: Path, out: Path | None = None, *, episodes: int = 3, seed: int = 0, fps: int = 8
+) -> dict[str, Any]:
+    """Film `episodes` episodes of a run's policy; each ends with its last frame held a second.
+
+    The same seed plays the same episodes as `understudy evaluate`.
+    """
+    out = run / "watch.gif" if out is None else out
+    if out.suffix.lower() not in (".gif", ".mp4"):
+        raise UserError(f"The film {out} has no known suffix; choose .gif or .mp4.")
+    for name, value in {"episodes": episodes, "fps": fps}.items():
+        if not 1 <= value <= 50:
+            raise UserError(f"--{name} is {value}; it must be from 1 to 50.")
+    keys_of([seed])
+    if not run.is_dir():
+        raise UserError(f"The run's folder {run} does not exist.")
+    request, pi = train.load(run)
+    write = write_gif if out.suffix.lower() == ".gif" else mp4_writer()
+    returns, frames = [], 0
+
+    def film(world: gymnasium.Env) -> Iterator[Image.Image]:
+        nonlocal frames
+        rng = np.random.default_rng(seed)
+        with console.bar() as bar:
+            steps = bar.add_task("steps", total=episodes * len(pi))
+            for i in range(episodes):
+                picture, gained = None, 0.0
+                played = rollout.play(world, pi, seed=seed + i, rng=rng)
+                for step, gained in enumerate(played):
+                    text = f"episode {i + 1}/{episodes}   step {step}   return = {gained:.4g}"
+                    picture = caption(frame(world, request["env"]), text)
+                    frames += 1
+                    yield picture
+                    bar.advance(steps)
+                returns.append(gained)
+                bar.update(steps, completed=(i + 1) * len(pi))
+                if picture is not None:
+                    yield from [picture] * (fps - 1)
+
+    if out.is_dir():
+        raise UserError(f"{out} is a folder, where a film is to be written.")
+    with (
+        no_display(),
+        contextlib.closing(rendered(request["env"], pi)) as world,
+        store.output_folder(out.parent),
+    ):
+        try:
+            with store.whole(out) as draft:
+                write(draft, film(world), fps)
+        except OSError as error:
+            raise UserError(f"Cannot write {out}: {error.strerror or error}.") from None
+    return {
+        "run": str(run),
+        "out": str(out),
+        "episodes": episodes,
+        "returns": returns,
+        "frames": frames,
+    }
+
+
+@contextlib.contextmanager
+def no_display() -> Iterator[None]:
+    """Let pygame draw in memory: on a machine without a screen it would complain."""
+    asked = os.environ.get("SDL_VIDEODRIVER")
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+    try:
+        yield
+    finally:
+        if asked is None:
+            del os.environ["SDL_VIDEODRIVER"]
+
+
+def rendered(env: str, pi: np.ndarray) -> gymnasium.Env:
+    """The environment as the policy was trained in it, drawing its frames as pictures."""
+    with contextlib.closing(catalog.make(env, horizon=len(pi))) as plain:
+        spec, modes = plain.spec, plain.metadata.get("render_modes") or []
+        states, actions = plain.observation_space, plain.action_space
+    if not (isinstance(states, Discrete) and isinstance(actions, Discrete)):
+        raise UserError(f"Environment {env} is not discrete, but the run's policy is.")
+    if actions.n != pi.shape[2] or states.n > pi.shape[1]:
+        raise UserError(
+            f"The policy has {pi.shape[1]} states and {pi.shape[2]} actions, "
+            f"{env} has {states.n} and {actions.n}."
+        )
+    if spec is None or "rgb_array" not in modes:
+        raise UserError(f"Environment {env} cannot be watched: it does not render pictures.")
+    options: dict[str, Any] = {}
+    if (n := catalog.room_size(env)) is not None:  # MiniGrid's tiles, of a size that fits
+        options["tile_size"] = max(-(-LEAST // (n + 2)), 4)
+    try:
+        return gymnasium.make(spec, render_mode="rgb_array", disable_env_checker=True, **options)
+    except Exception as error:  # whatever an environment's own constructor raises
+        raise UserError(f"Environment {env} cannot be watched: {_first(error)}.") from None
+
+
+def frame(world: gymnasium.Env, env: str) -> Image.Image:
+    """What the environment shows now, at a legible size."""
+    try:
+        pixels: Any = world.render()
+        picture = Image.fromarray(np.asarray(pixels, dtype=np.uint8)).convert("RGB")
+    except Exception as error:  # a renderer's own, or its missing package
+        raise UserError(f"Environment {env} cannot be watched: {_first(error)}.") from None
+    short, long = min(picture.size), max(picture.size)
+    if long > MOST:
+        return picture.resize(
+            (max(1, picture.width * MOST // long), max(1, picture.height * MOST // long)),
+            Image.Resampling.LANCZOS,
+        )
+    times = max(1, min(-(-LEAST // short), MOST // long))
+    return picture.resize((picture.width * times, picture.height * times), Image.Resampling.NEAREST)
+
+
+def caption(picture: Image.Image, text: str) -> Image.Image:
+    """The picture beneath a line of text; its sides even, as video asks."""
+    width, height = picture.width, picture.height + CAPTION
+    canvas = Image.new("RGB", (width + width % 2, height + height % 2), "white")
+    canvas.paste(picture, (0, CAPTION))
+    ImageDraw.Draw(canvas).text(
+        (6, CAPTION // 2), text, fill="black", font=ImageFont.load_default(15), anchor="lm"
+    )
+    return canvas
+
+
+def write_gif(path: Path, pictures: Iterator[Image.Image], fps: int) -> None:
+    """Pictures as they come; Pillow turns repeated ones into one that is shown for longer."""
+    next(pictures).save(
+        path, format="GIF", save_all=True, append_images=pictures, duration=1000 // fps, loop=0
+    )
+
+
+def mp4_writer() -> Any:
+    """`write_mp4`, once its extra package is found: before any episode is played."""
+    try:
+        ffmpeg = importlib.import_module("imageio_ffmpeg")
+    except ImportError:
+        raise UserError(
+            "An MP4 needs the package imageio-ffmpeg; install it, or write a .gif."
+        ) from None
+
+    def write_mp4(path: Path, pictures: Iterator[Image.Image], fps: int) -> None:
+        first = next(pictures)
+        film = ffmpeg.write_frames(str(path), first.size, fps=fps, quality=8, macro_block_size=2)
+        with contextlib.closing(film):
+            with warnings.catch_warnings():  # JAX warns of forks; this one runs ffmpeg at once
+                warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
+                film.send(None)
+            film.send(first.tobytes())
+            for picture in pictures:
+                film.send(picture.tobytes())
+
+    return write_mp4
+
+
+def _first(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0].rstrip(".")

@@ -1,0 +1,186 @@
+"""Figures from stored runs: what is averaged, over which marks, and that it can be read."""
+
+import dataclasses
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.stats
+from matplotlib.figure import Figure
+from PIL import Image
+
+from understudy.errors import UserError
+from understudy.experiments import figures, runs
+from understudy.experiments.runs import StoredRun
+
+
+def stored(
+    folder: Path,
+    *,
+    env: str = "understudy/EmptyRoom-3x3-v0",
+    window: str = "32",
+    seed: int = 0,
+    marks: tuple[int, ...] = (0, 50, 100),
+    returns: tuple[float, ...] | None = None,
+    **config,
+) -> StoredRun:
+    """A run written and read back as any other."""
+    request = {"env": env, "horizon": 9, "seed": seed, "config": {"window": window, **config}}
+    folder = folder / runs.name(request)
+    runs.begin(folder, request)
+    values = np.linspace(-1, 4 + 0.1 * seed, len(marks)) if returns is None else returns
+    rows = [
+        {"interactions": n, "updates": n, "return": float(value)}
+        for n, value in zip(marks, values, strict=True)
+    ]
+    runs.append(folder, rows)
+    runs.finish(folder, {"policy": np.zeros((1, 1, 1))}, {"expert_return": 4.6})
+    return runs.read(folder)
+
+
+@pytest.mark.parametrize("band", ["std", "stderr", "iqm"])
+def test_three_panels_at_the_width_of_a_page(tmp_path, band):
+    rooms = [f"understudy/EmptyRoom-{n}x{n}-v0" for n in (3, 5, 11)]
+    found = [
+        stored(tmp_path, env=env, window=window, seed=seed)
+        for env in rooms
+        for window in ("1", "32", "all", "adaptive", "2*k^0.4", "77")
+        for seed in range(3)
+    ]
+    before = set(tmp_path.iterdir())
+    png, pdf = figures.curves(found, tmp_path / "fig.1", band=band, title="Rooms")
+    assert set(tmp_path.iterdir()) - before == {png, pdf}
+    assert (png.name, pdf.name) == ("fig.1.png", "fig.1.pdf")
+    with Image.open(png) as picture:
+        assert picture.width == 7 * 200
+        pixels = np.asarray(picture.convert("RGB")).astype(int)
+    for window in ("1", "32"):  # a solid curve of each colour
+        rgb = [int(figures.colour(window)[i : i + 2], 16) for i in (1, 3, 5)]
+        assert (np.abs(pixels - rgb).max(-1) < 3).sum() > 100
+    assert pdf.read_bytes().startswith(b"%PDF")
+    again = figures.curves(found[::-1], tmp_path / "again", band=band, title="Rooms")
+    assert [p.read_bytes() for p in again] == [png.read_bytes(), pdf.read_bytes()]
+
+
+def test_text_is_legible_and_the_legend_has_an_entry_a_window(tmp_path, monkeypatch):
+    drawn = []
+    save = Figure.savefig
+    monkeypatch.setattr(
+        Figure, "savefig", lambda self, *a, **k: (drawn.append(self), save(self, *a, **k))[1]
+    )
+    found = [stored(tmp_path, window=window) for window in ("4", "128", "k^0.4")]
+    found.append(stored(tmp_path, env="FrozenLake-v1", window="256"))
+    figures.curves(found, tmp_path / "fig")
+    figure = drawn[0]
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles == ["EmptyRoom 3×3", "FrozenLake-v1"]
+    (legend,) = figure.legends
+    labels = [text.get_text() for text in legend.get_texts()]
+    assert labels == ["N = 4", "N = 128", "N = 256", "N = k$^{0.4}$", "expert"]
+    texts = list(legend.get_texts())
+    for axes in figure.axes:
+        texts += [axes.title, axes.xaxis.label, axes.yaxis.label]
+        texts += axes.get_xticklabels() + axes.get_yticklabels()
+    assert min(text.get_fontsize() for text in texts) >= 8
+
+
+def test_different_marks_meet_as_steps_up_to_the_shortest_run(tmp_path):
+    a = stored(tmp_path, seed=0, marks=(0, 10, 20), returns=(0.0, 1.0, 2.0))
+    b = stored(tmp_path, seed=1, marks=(5, 15, 99), returns=(10.0, 11.0, 12.0))
+    x, y = figures.on_common_marks([a, b])
+    np.testing.assert_array_equal(x, [0, 5, 10, 15, 20])
+    np.testing.assert_array_equal(y, [[0, 0, 1, 1, 2], [10, 10, 10, 11, 11]])
+    for column, at in enumerate(x):
+        assert y[:, column].tolist() == [a.at(int(at)), b.at(int(at))]
+    figures.curves([a, b], tmp_path / "fig")
+
+
+def test_one_run_of_one_mark_is_drawn(tmp_path):
+    run = stored(tmp_path, marks=(0,), returns=(1.0,))
+    for band in ("std", "stderr", "iqm"):
+        figures.curves([run], tmp_path / band, band=band)
+
+
+def test_bands():
+    y = np.random.default_rng(0).normal(size=(10, 7))
+    mean, low, high = figures.summarise(y, "std")
+    np.testing.assert_allclose(mean, y.mean(0))
+    np.testing.assert_allclose([mean - low, high - mean], [y.std(0, ddof=1)] * 2)
+    mean, low, high = figures.summarise(y, "stderr")
+    np.testing.assert_allclose((high - low) / 2, scipy.stats.sem(y))
+    middle, low, high = figures.summarise(y, "iqm")
+    np.testing.assert_allclose(middle, scipy.stats.trim_mean(y, 0.25))
+    assert (low < middle).all()
+    assert (middle < high).all()
+
+
+@pytest.mark.parametrize("seeds", range(1, 14))
+def test_interquartile_mean_is_scipys(seeds):
+    y = np.random.default_rng(seeds).normal(size=(seeds, 5))
+    expected = scipy.stats.trim_mean(y, 0.25, axis=0)
+    np.testing.assert_allclose(figures.interquartile_mean(y), expected)
+
+
+def test_bootstrap_interval_is_scipys_up_to_its_noise():
+    y = np.random.default_rng(1).standard_t(3, size=(12, 4))
+    low, high = figures.bootstrap_interval(y)
+    theirs = scipy.stats.bootstrap(
+        (y,),
+        lambda x, axis: scipy.stats.trim_mean(x, 0.25, axis=axis),
+        method="percentile",
+        n_resamples=4000,
+        axis=0,
+        rng=np.random.default_rng(2),
+    ).confidence_interval
+    width = theirs.high - theirs.low
+    assert np.abs(low - theirs.low).max() < 0.15 * width.min()
+    assert np.abs(high - theirs.high).max() < 0.15 * width.min()
+    one = figures.bootstrap_interval(y[:1])
+    np.testing.assert_allclose(one, [y[0], y[0]])
+
+
+def test_every_window_has_one_look_and_none_fails():
+    for window in ("1", " 32", "128", "256", "all", "ALL", "adaptive"):
+        assert figures.colour(window) in figures.COLOURS.values()
+    for window in (1, 4, 32, 128, 256, 7):
+        assert figures.colour(window) == figures.colour(str(window))
+        assert figures.line_style(window) == figures.line_style(str(window))
+    assert len(set(figures.COLOURS.values())) == len(figures.COLOURS)
+    assert not set(figures.COLOURS.values()) & set(figures.OTHERS)
+    looks = {(figures.colour(N), figures.line_style(N)) for N in range(1000)}
+    assert len(looks) > 25  # spread over what there is
+    assert (figures.colour("2*k^0.4"), figures.line_style("2*k^0.4")) == ("#661100", "-.")
+
+
+def test_only_seeds_are_averaged(tmp_path):
+    a, b = stored(tmp_path, seed=0, eta=0.5), stored(tmp_path, seed=1, eta=0.25)
+    with pytest.raises(UserError, match="differ in eta"):
+        figures.curves([a, b], tmp_path / "fig")
+    with pytest.raises(UserError, match="no finished runs"):
+        figures.curves([], tmp_path / "fig")
+    assert not list(tmp_path.glob("fig*"))
+    copied = dataclasses.replace(a, folder=tmp_path / "copy")
+    ((cell,),) = [cells.values() for cells in figures.by_panel([a, copied]).values()]
+    assert len(cell) == 1
+    more = stored(tmp_path, seed=2, eta=0.5, marks=(0, 100))
+    assert len(figures.by_panel([a, more])[a.env]["32"]) == 2
+
+
+def test_a_thousand_runs_are_drawn_in_seconds(tmp_path):
+    marks = np.arange(0, 10_001, 100)
+    first = stored(tmp_path, marks=(0, 1))
+    many = [
+        dataclasses.replace(
+            first,
+            request={**first.request, "env": env, "seed": seed, "config": {"window": window}},
+            interactions=marks + seed % 2,
+            returns=np.random.default_rng(seed).normal(size=len(marks)).cumsum(),
+        )
+        for env in ("Hopper-v5", "Walker2d-v5", "HalfCheetah-v5", "Ant-v5")
+        for window in ("1", "4", "32", "256", "all")
+        for seed in range(50)
+    ]
+    begun = time.perf_counter()
+    figures.curves(many, tmp_path / "fig", band="iqm")
+    assert time.perf_counter() - begun < 20
