@@ -81,7 +81,7 @@ def draw_error(panel: Axes, mdp: MDP, moment: int, policies: list[jnp.ndarray]) 
         share = "" if kind != "none" else " (bias² " + ", ".join(f"{b:.2g}" for b in bias) + ")"
         print(f"| {moment} | {label}{share} | {cells} |", flush=True)
     panel.set_yscale("log")
-    panel.set_title(f"error of d̂ after {moment:,} updates", fontsize=10)
+    panel.set_title(f"error of d̂, {moment:,} updates", fontsize=10)
 
 
 def draw_regret(panel: Axes) -> None:
@@ -110,7 +110,7 @@ def draw_regret(panel: Axes) -> None:
         mean, std = np.array(points).T
         beside = np.array(WINDOWS) * 2 ** ((i - 1) / 8)  # so that no bar hides another
         panel.errorbar(beside, mean, std, color=COLOURS[kind], fmt="o-", ms=3, capsize=2)
-    panel.set_title(f"AIL regret after {UPDATES:,} updates", fontsize=10)
+    panel.set_title(f"AIL regret, {UPDATES:,} updates", fontsize=10)
     panel.set_ylim(0)
 
 

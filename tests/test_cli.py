@@ -46,7 +46,12 @@ def test_train_then_evaluate(tmp_path):
     summary = json.loads(done.stdout)
     assert summary["return"] >= 0.97 * summary["expert_return"] == pytest.approx(0.97 * 4.6)
     assert (summary["interactions"], summary["seed"], summary["run"]) == (2000, 0, "a")
-    assert files(tmp_path / "a") == {"config.json", "metrics.jsonl", "policy.safetensors"}
+    assert files(tmp_path / "a") == {
+        "config.json",
+        "metrics.jsonl",
+        "policy.safetensors",
+        "done.json",
+    }
     rows = [json.loads(line) for line in (tmp_path / "a/metrics.jsonl").read_text().splitlines()]
     assert rows[0]["interactions"] == 0
     assert (rows[-1]["interactions"], rows[-1]["return"]) == (2000, summary["return"])
@@ -124,8 +129,9 @@ def test_bad_input_is_one_sentence_and_code_two(args, names, tmp_path):
 
 
 def test_a_corrupt_policy_is_refused(tmp_path):
-    config = {"env": "EmptyRoom-3x3", "horizon": 9, "seed": 0, "summary": {"expert_return": 4.6}}
+    config = {"env": "EmptyRoom-3x3", "horizon": 9, "seed": 0}
     (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "done.json").write_text(json.dumps({"expert_return": 4.6}))
     (tmp_path / "policy.safetensors").write_bytes(np.random.default_rng(0).bytes(100))
     done = understudy("evaluate", ".", cwd=tmp_path)
     assert done.returncode == 2
@@ -143,8 +149,9 @@ def test_evaluate_plays_the_horizon_that_was_trained(tmp_path):
 
 @pytest.mark.parametrize("policy", [np.full((9, 9, 5), np.nan), np.ones((9, 9, 5))])
 def test_a_policy_that_is_none_is_refused(tmp_path, policy):
-    config = {"env": "EmptyRoom-3x3", "horizon": 9, "seed": 0, "summary": {"expert_return": 4.6}}
+    config = {"env": "EmptyRoom-3x3", "horizon": 9, "seed": 0}
     (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "done.json").write_text(json.dumps({"expert_return": 4.6}))
     save_file({"policy": policy}, tmp_path / "policy.safetensors")
     done = understudy("evaluate", ".", cwd=tmp_path)
     assert done.returncode == 2

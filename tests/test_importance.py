@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from conftest import random_mdp, random_policy
 
-from understudy import importance
+from understudy import importance, tabular
 from understudy import mdp as mdps
 from understudy import occupancy as occupancies
-from understudy import tabular
 from understudy.config import Config
 from understudy.errors import UserError
 from understudy.imitation import plan

@@ -79,26 +79,107 @@ class Evaluate:
 
 @dataclass(frozen=True)
 class Reproduce:
-    """Rerun a figure of the paper: the runs, the table, the picture."""
+    """Rerun a figure of the paper: the runs, the picture, the report, and which claims hold.
 
-    figure: Positional[Literal["fig1"]]
-    """fig1: three rooms, N = 1, 4, 32, 128, five seeds, 10,000 interactions."""
+    Stopped, the same command goes on where it was.
+    """
+
+    figure: Positional[Literal["fig1", "fig3"]]
+    """fig1: three rooms, N = 1, 4, 32, 128, five seeds, 10,000 interactions, mirror descent; fig3:
+    the same with policy gradient."""
+    quick: bool = False
+    """About a minute: two rooms, two seeds."""
+    episodes: int = 0
+    """Judge by the mean return of this many sampled episodes (the paper's 5); 0: exact returns."""
     out: Path | None = None
-    """Where the curves and the picture go; runs/FIGURE if not given."""
+    """Where the runs, the picture and the report go; runs/FIGURE if not given."""
     json: Json = False
 
     def main(self) -> None:
-        from understudy.experiments import console, fig1
-        from understudy.experiments.paper import Figure1
+        from understudy.experiments import console, report, reproduce
 
-        document = fig1.reproduce(self.out or Path("runs") / self.figure)
-        console.err.print(fig1.table(document, Figure1().shown))
-        console.err.print(
-            f"{document['seconds']:.1f} s ({document['compile_seconds']:.1f} s compiling). "
-            f"Figure: {document['figure']}"
+        document = reproduce.reproduce(
+            self.figure, self.out, quick=self.quick, episodes=self.episodes
         )
+        stored, out = document.pop("stored"), Path(document["out"])
+        document["report"] = report.write(out, out / "report.html")["report"]
+        console.err.print(reproduce.return_table(stored))
+        console.err.print(reproduce.verdict_table(document["verdicts"]))
+        console.err.print(
+            f"{document['runs']} runs, {document['resumed']} of them from before, "
+            f"{document['seconds']:.1f} s ({document['compile_seconds']:.1f} s compiling)."
+        )
+        console.err.print(f"Figure: {document['figure']} (and .pdf)")
+        console.err.print(f"Report: {document['report']}")
         if self.json:
             console.print_json(document)
+
+
+@dataclass(frozen=True)
+class SweepFile:
+    """Run every setting of a sweep; stopped, the same command goes on where it was."""
+
+    file: Positional[Path]
+    """A TOML file: name, envs, seeds, [config] for all runs, [grid] with lists (see docs)."""
+    out: Path | None = None
+    """Where the runs go, a folder each; runs/NAME if not given."""
+    json: Json = False
+
+    def main(self) -> None:
+        from understudy.experiments import console, sweep
+
+        asked = sweep.read(self.file)
+        done = sweep.run(asked, self.out or Path("runs") / asked.name)
+        console.err.print(
+            f"{done['runs']} runs, {done['resumed']} of them from before, "
+            f"{done['seconds']:.1f} s. See them with: understudy report {done['out']}"
+        )
+        if self.json:
+            console.print_json(done)
+
+
+@dataclass(frozen=True)
+class Report:
+    """One self-contained HTML page about stored runs: verdicts, curves, regret, replay, theory."""
+
+    runs: Positional[Path]
+    """A folder of runs, or of folders of runs."""
+    out: Path | None = None
+    """The page; RUNS/report.html if not given."""
+    json: Json = False
+
+    def main(self) -> None:
+        from understudy.experiments import console, report
+
+        written = report.write(self.runs, self.out or self.runs / "report.html")
+        for sentence in written["skipped"]:
+            console.err.print(f"Skipped: {sentence}")
+        console.err.print(f"Report on {written['runs']} runs: {written['report']}")
+        if self.json:
+            console.print_json(written)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Render a trained policy in its environment to a GIF or an MP4."""
+
+    run: Positional[Path]
+    """The run's folder."""
+    out: Path | None = None
+    """The film, .gif or .mp4; RUN/watch.gif if not given."""
+    episodes: int = 3
+    """How many episodes to film."""
+    seed: int = 0
+    json: Json = False
+
+    def main(self) -> None:
+        from understudy.experiments import console, watch
+
+        filmed = watch.watch(self.run, self.out, episodes=self.episodes, seed=self.seed)
+        returns = ", ".join(f"{value:.2f}" for value in filmed["returns"])
+        console.err.print(f"{filmed['episodes']} episodes (returns {returns}): {filmed['out']}")
+        if self.json:
+            console.print_json(filmed)
 
 
 @dataclass(frozen=True)
@@ -134,6 +215,9 @@ Command = (
     Annotated[Train, subcommand("train")]
     | Annotated[Evaluate, subcommand("evaluate")]
     | Annotated[Reproduce, subcommand("reproduce")]
+    | Annotated[SweepFile, subcommand("sweep")]
+    | Annotated[Report, subcommand("report")]
+    | Annotated[Watch, subcommand("watch")]
     | Annotated[Advise, subcommand("advise")]
 )
 
@@ -158,7 +242,7 @@ def main() -> None:
         _leave("understudy: stopped.", 130)
 
 
-def parse() -> Train | Evaluate | Reproduce | Advise:
+def parse() -> Train | Evaluate | Reproduce | SweepFile | Report | Watch | Advise:
     """The command asked for. Tyro explains a mistake in a box; we keep its first sentence."""
     said = io.StringIO()
     try:

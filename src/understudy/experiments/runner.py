@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -57,7 +58,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Done:
-    runs: list[Run]  # in the order of the jobs
+    runs: list[Any]  # what was kept of each wanted job, in the order of the jobs
     compile_seconds: float
     run_seconds: float
 
@@ -65,14 +66,18 @@ class Done:
 def run_jobs(
     jobs: list[Job],
     *,
+    wanted: Callable[[Job], bool] = lambda job: True,
+    keep: Callable[[Job, Run], Any] = lambda job, run: run,
     compiled: Callable[[int, int], object] = lambda done, of: None,
     progress: Callable[[int], object] = lambda interactions: None,
 ) -> Done:
-    """Compile every program, then run every job, the longest first.
+    """Compile every program, then run every wanted job, the longest first.
 
+    Programs are shared as if all jobs were wanted, so that a job's results do not depend on which
+    others were done before. `keep` is called as each job ends; what it returns is kept.
     `progress` is told of newly done interactions, summed over seeds.
     """
-    batches = [batch for group in _groups(jobs) for batch in _batches(group)]
+    batches = [b for group in _groups(jobs) for b in _batches(group) if wanted(b.job)]
     first_of = {_program(batch.job, batch.protocol): batch for batch in batches}
     stop = threading.Event()
     lock = threading.Lock()
@@ -80,7 +85,7 @@ def run_jobs(
     def compile_one(batch: Batch) -> None:
         batch.run(np.zeros_like(batch.job.plan.marks), progress=lambda k: None)
 
-    def work(batch: Batch) -> Run:
+    def work(batch: Batch) -> Any:
         plan, seeds, last = batch.job.plan, len(batch.job.seeds), 0
 
         def report(k: int) -> None:
@@ -91,7 +96,9 @@ def run_jobs(
                 progress((k - last) * plan.protocol.fresh * seeds)
             last = k
 
-        return batch.run(plan.marks, progress=report)
+        done = batch.run(plan.marks, progress=report)
+        with lock:
+            return keep(batch.job, done)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         try:
@@ -107,7 +114,8 @@ def run_jobs(
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
-    return Done([runs[id(job)] for job in jobs], ready - begun, finished - ready)
+    kept = [runs[id(job)] for job in jobs if id(job) in runs]
+    return Done(kept, ready - begun, finished - ready)
 
 
 def _groups(jobs: Iterable[Job]) -> list[list[Job]]:

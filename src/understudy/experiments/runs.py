@@ -10,6 +10,7 @@
 import hashlib
 import importlib.metadata
 import json
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -41,7 +42,8 @@ class StoredRun:
 
     @property
     def env(self) -> str:
-        return self.request["env"]
+        """The environment's name; a room's without the id's prefix and version."""
+        return short(self.request["env"])
 
     @property
     def seed(self) -> int:
@@ -67,6 +69,10 @@ class StoredRun:
         return tensors(path, "The replay") if path.exists() else None
 
 
+def short(env: str) -> str:
+    return re.sub(r"^understudy/(EmptyRoom-\d+x\d+)-v0$", r"\1", env)
+
+
 def identity(request: Mapping[str, Any]) -> str:
     """A stable hash of what was asked: the same on every machine and in every version."""
     canonical = json.dumps(request, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -75,7 +81,7 @@ def identity(request: Mapping[str, Any]) -> str:
 
 def name(request: Mapping[str, Any]) -> str:
     """The folder of a run within a sweep: readable, and unique by its hash."""
-    env = str(request["env"]).replace("/", "-")
+    env = short(request["env"]).replace("/", "-")
     window = str(request["config"]["window"]).replace("*", "x").replace("^", "to")
     return f"{env}-N{window}-seed{request['seed']}-{identity(request)}"
 

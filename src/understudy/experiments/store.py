@@ -52,14 +52,18 @@ def whole(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def together(folder: Path, names: tuple[str, ...]) -> Iterator[Path]:
-    """A draft folder to write `names` to; they move to `folder` once all are complete."""
+    """A draft folder to write `names` to; those written move to `folder` once all are complete, in
+    that order."""
     for name in names:
         if (folder / name).is_dir():
             raise UserError(f"{folder / name} is a folder, where a file is to be written.")
     with tempfile.TemporaryDirectory(dir=folder, prefix=".draft-") as draft:
         yield Path(draft)
         for name in names:
-            (Path(draft) / name).replace(folder / name)
+            if (Path(draft) / name).exists():
+                (Path(draft) / name).replace(folder / name)
+            else:
+                (folder / name).unlink(missing_ok=True)
 
 
 def plain(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,11 +74,6 @@ def plain(document: Mapping[str, Any]) -> dict[str, Any]:
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
     with whole(path) as draft:
         draft.write_text(json.dumps(document, indent=2, allow_nan=False) + "\n")
-
-
-def write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
-    with whole(path) as draft:
-        draft.write_text("".join(json.dumps(row, allow_nan=False) + "\n" for row in rows))
 
 
 def read_json(path: Path, what: str) -> dict[str, Any]:

@@ -10,22 +10,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from rich.table import Table
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
 
 from understudy import mdp as mdps
 from understudy.config import Config
 from understudy.demos import Demonstrations, npz, rollout
 from understudy.envs import catalog
 from understudy.errors import UserError
-from understudy.experiments import console, store
-from understudy.imitation import Plan, Result, expert_occupancy, imitate, keys_of, plan
-from understudy.mdp import MDP
-from understudy.model import theory_scale
-from understudy.theory import check
-from understudy.theory.bounds import Sizes
+from understudy.experiments import account, console, runs, store
+from understudy.imitation import expert_occupancy, imitate, keys_of, plan
 
-FILES = ("policy.safetensors", "metrics.jsonl", "config.json")
+FILES = ("config.json", "metrics.jsonl", "policy.safetensors", "replay.safetensors", runs.MARKER)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,49 +91,18 @@ def train(
             "sigma": float(planned.settings.sigma),
             "eta": float(planned.settings.eta),
         }
-        summary |= {} if result.regret is None else {"ledger": ledger(result, planned, task.mdp)}
-        rows = metrics(result)
-        with store.together(out, FILES) as draft:
-            save_file(
-                {"policy": result.policy[0], "reward": result.reward[0]},
-                draft / "policy.safetensors",
-            )
-            store.write_lines(draft / "metrics.jsonl", rows)
-            store.write_json(draft / "config.json", {**request, "summary": summary})
+        regret = jax.tree.map(lambda x: x[0], result.regret)
+        if regret is not None:
+            summary["ledger"] = account.ledger(regret, planned, task.mdp)
+        replay = (
+            None if result.glimpse is None else {n: x[0] for n, x in vars(result.glimpse).items()}
+        )
+        with store.together(out, FILES) as draft:  # in this order, the marker last
+            runs.begin(draft, request)
+            runs.append(draft, account.rows(planned, result.returns[0], regret))
+            reached = {"policy": result.policy[0], "reward": result.reward[0]}
+            runs.finish(draft, reached, summary, replay)
     return summary
-
-
-def ledger(result: Result, planned: Plan, mdp: MDP) -> dict[str, Any]:
-    """The regret at the end of the run, each term beside its bounds."""
-    H, S, A = mdp.shape
-    p, settings, K = planned.protocol, planned.settings, planned.iterations
-    k = np.arange(1, K + 1)
-    c, alpha = float(settings.reuse.c), float(settings.reuse.alpha)
-    setting = check.Setting(
-        sigma=float(settings.sigma),
-        eta=float(settings.eta),
-        windows=np.clip(np.floor(c * k**alpha + 1e-9), 1, k).astype(int),
-        trajectories=p.steps == H and p.points is None,
-        uniform=p.beta == "uniform",
-        adaptive=p.adaptive is not None,
-        staged=not p.stationary_reward,
-        bonus_scale=None if p.known else float(settings.bonus) / theory_scale(H, S, A, K),
-    )
-    last = jax.tree.map(lambda x: x[0, -1], result.regret)
-    size = Sizes(S=S, A=A, H=H, K=K, B=p.lanes)
-    return check.beside(last, size, setting)
-
-
-def metrics(result: Result) -> list[dict[str, Any]]:
-    """A row a mark: the return, and the regret so far, term by term."""
-    rows = []
-    for i, n in enumerate(result.interactions):
-        row: dict[str, Any] = {"interactions": int(n), "return": float(result.returns[0, i])}
-        if result.regret is not None:
-            account = jax.tree.map(lambda x, i=i: x[0, i].tolist(), result.regret)
-            row["regret"] = vars(account)
-        rows.append(row)
-    return rows
 
 
 def refuse_another_run(out: Path, request: dict[str, Any]) -> None:
@@ -149,7 +112,8 @@ def refuse_another_run(out: Path, request: dict[str, Any]) -> None:
         return
     with contextlib.suppress(UserError):
         there = store.read_json(out / "config.json", "The run's")
-        if {**there, "summary": None} == {**store.plain(request), "summary": None}:
+        there.pop("versions", None)
+        if there == store.plain(request):
             return
     raise UserError(f"The folder {out} holds another run ({taken[0].name}); choose --out.")
 
@@ -203,17 +167,14 @@ def load(run: Path) -> tuple[dict[str, Any], np.ndarray]:
     for name, kind in kinds.items():
         if not isinstance(asked.get(name), kind) or isinstance(asked.get(name), bool):
             raise UserError(f"{config} is not a run's config: '{name}' is {asked.get(name)!r}.")
-    summary = asked.get("summary")
-    expert = summary.get("expert_return") if isinstance(summary, dict) else None
+    if not runs.done(run):
+        raise UserError(f"The run {run} has not finished: it has no {runs.MARKER}.")
+    expert = store.read_json(run / runs.MARKER, "The run's").get("expert_return")
     if not isinstance(expert, int | float) or not np.isfinite(expert):
-        raise UserError(f"{config} is not a run's config: 'expert_return' is {expert!r}.")
+        raise UserError(f"{run / runs.MARKER} is not a run's: 'expert_return' is {expert!r}.")
     if not 1 <= asked["horizon"] <= 10**6:
         raise UserError(f"{config} has a horizon of {asked['horizon']}, which cannot be.")
-    try:
-        tensors = load_file(file)
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"{file} cannot be read: {error}") from None
-    pi = tensors.get("policy")
+    pi = runs.tensors(file, "The policy").get("policy")
     if pi is None or pi.ndim != 3 or pi.dtype.kind != "f":
         raise UserError(f"{file} has no tensor 'policy' of shape (H, S, A).")
     if not (np.isfinite(pi).all() and (pi >= 0).all() and np.abs(pi.sum(-1) - 1).max() < 1e-6):

@@ -1,0 +1,50 @@
+"""What is written down of a run: a row a mark, and the regret beside its bounds."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from understudy.imitation import Plan
+from understudy.mdp import MDP
+from understudy.model import theory_scale
+from understudy.theory import check
+from understudy.theory.bounds import Sizes
+from understudy.theory.ledger import Regret
+
+
+def rows(planned: Plan, returns: np.ndarray, regret: Regret | None) -> list[dict[str, Any]]:
+    """A row a mark of one run: interactions, updates, the return, and the regret, term by term."""
+    listed = []
+    for i, (n, k) in enumerate(zip(planned.interactions, planned.marks, strict=True)):
+        row: dict[str, Any] = {
+            "interactions": int(n),
+            "updates": int(k),
+            "return": float(returns[i]),
+        }
+        if regret is not None:
+            account = jax.tree.map(lambda x, i=i: np.asarray(x[i]).tolist(), regret)
+            row["regret"] = vars(account)
+        listed.append(row)
+    return listed
+
+
+def ledger(regret: Regret, planned: Plan, mdp: MDP) -> dict[str, Any]:
+    """The regret at the end of one run, each term beside its bounds."""
+    H, S, A = mdp.shape
+    p, settings, K = planned.protocol, planned.settings, planned.iterations
+    k = np.arange(1, K + 1)
+    c, alpha = float(settings.reuse.c), float(settings.reuse.alpha)
+    setting = check.Setting(
+        sigma=float(settings.sigma),
+        eta=float(settings.eta),
+        windows=np.clip(np.floor(c * k**alpha + 1e-9), 1, k).astype(int),
+        trajectories=p.steps == H and p.points is None,
+        uniform=p.beta == "uniform",
+        adaptive=p.adaptive is not None,
+        staged=not p.stationary_reward,
+        bonus_scale=None if p.known else float(settings.bonus) / theory_scale(H, S, A, K),
+    )
+    last = jax.tree.map(lambda x: x[-1], regret)
+    size = Sizes(S=S, A=A, H=H, K=K, B=p.lanes)
+    return check.beside(last, size, setting)

@@ -1,0 +1,87 @@
+"""`understudy reproduce`: run a figure's sweep, draw it from the stored runs, judge its claims."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from understudy.experiments import figures, paper, runs, store, sweep, verdicts
+from understudy.experiments.runs import StoredRun
+
+
+def reproduce(
+    name: str, out: Path | None = None, *, quick: bool = False, episodes: int = 0
+) -> dict[str, Any]:
+    """Run the figure's sweep into `out` where it is not done yet, and return its document."""
+    asked = paper.FIGURES[name]
+    asked = dataclasses.replace(asked, config=dataclasses.replace(asked.config, episodes=episodes))
+    asked = paper.quick(asked) if quick else asked
+    out = out or Path("runs") / asked.name
+    done = sweep.run(asked, out)
+    stored = [runs.read(Path(folder)) for folder in done.pop("folders")]
+    figures.curves(stored, out / name)
+    judged = verdicts.CLAIMS[name](verdicts.Curves(stored))
+    rule = (
+        f"mean over seeds of {'exact returns' if not episodes else f'{episodes} sampled episodes'}"
+    )
+    store.write_json(
+        out / "verdicts.json", {"figure": asked.name, "rule": rule, "verdicts": judged}
+    )
+    return {
+        "curves": [
+            {
+                "env": run.env,
+                "N": int(run.window),
+                "seed": run.seed,
+                "interactions": run.interactions.tolist(),
+                "return": run.returns.tolist(),
+            }
+            for run in stored
+        ],
+        "expert": {run.env: run.expert_return for run in stored},
+        **done,
+        "figure": str(out / f"{name}.png"),
+        "verdicts": judged,
+        "stored": stored,
+    }
+
+
+def return_table(stored: list[StoredRun]) -> Table:
+    """Mean return over seeds at a few interactions, a block a room."""
+    shown = [at for at in paper.SHOWN if at <= stored[0].interactions[-1]]
+    t = Table(title="Return after so many interactions (mean over seeds)")
+    t.add_column("room (expert)")
+    t.add_column("N", justify="right")
+    for at in shown:
+        t.add_column(f"@{at:,}", justify="right")
+    previous = None
+    for (env, window), cell in by_cell(stored).items():
+        if previous not in (None, env):
+            t.add_section()
+        label = f"{verdicts.small(env)} ({cell[0].expert_return:.2f})" if previous != env else ""
+        means = [np.mean([run.at(at) for run in cell]) for at in shown]
+        t.add_row(label, window, *(f"{mean:.2f}" for mean in means))
+        previous = env
+    return t
+
+
+def verdict_table(judged: list[dict[str, Any]]) -> Table:
+    """The paper's claims, what was measured, and whether they hold."""
+    t = Table(title="The paper's claims", show_lines=True)
+    t.add_column("claim", ratio=3)
+    t.add_column("measured", ratio=3)
+    t.add_column("decided by", ratio=3, style="dim")
+    t.add_column("holds")
+    for row in judged:
+        t.add_row(row["claim"], row["measured"], row["rule"], "yes" if row["holds"] else "NO")
+    return t
+
+
+def by_cell(stored: list[StoredRun]) -> dict[tuple[str, str], list[StoredRun]]:
+    """Runs by (env, N), in order."""
+    cells: dict[tuple[str, str], list[StoredRun]] = {}
+    for run in stored:
+        cells.setdefault((run.env, run.window), []).append(run)
+    return cells

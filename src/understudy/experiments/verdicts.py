@@ -1,0 +1,167 @@
+"""The paper's claims about its figures, each with the rule that decides it.
+
+A claim holds or it does not; what was measured stands beside it either way.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from understudy.experiments.runs import StoredRun
+
+MATCHES = 0.999  # share of the expert that counts as matching it: the same in the printed table
+SIMILAR = 0.02  # shares of the expert that count as the same
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The runs of a figure by room and N: mean over seeds, as shares of the expert."""
+
+    runs: Sequence[StoredRun]
+
+    @property
+    def rooms(self) -> list[str]:
+        return list(dict.fromkeys(run.env for run in self.runs))
+
+    def cell(self, room: str, N: int) -> list[StoredRun]:
+        return [run for run in self.runs if run.env == room and run.window == str(N)]
+
+    def share(self, room: str, N: int, at: int) -> float:
+        """Mean return after `at` interactions, as a share of the expert's."""
+        return float(np.mean([run.at(at) / run.expert_return for run in self.cell(room, N)]))
+
+    def end(self, room: str, N: int) -> float:
+        return self.share(room, N, max(int(r.interactions[-1]) for r in self.cell(room, N)))
+
+    def reached(self, room: str, N: int, share: float) -> int | None:
+        """Interactions at which the mean first reaches that share; None if it never does."""
+        marks = self.cell(room, N)[0].interactions
+        return next((int(at) for at in marks if self.share(room, N, int(at)) >= share), None)
+
+
+def small(room: str) -> str:
+    return room.removeprefix("EmptyRoom-").replace("x", "×")
+
+
+def decide(claim: str, measured: str, holds: bool, rule: str) -> dict[str, Any]:
+    return {"claim": claim, "measured": measured, "holds": bool(holds), "rule": rule}
+
+
+def figure_1(curves: Curves) -> list[dict[str, Any]]:
+    """Mirror descent: reuse saves most of the interactions, up to N = 32."""
+    rooms, found = curves.rooms, []
+    at = {room: curves.share(room, 32, 1_000) for room in rooms}
+    found.append(
+        decide(
+            "N = 32 matches the expert at about 1,000 interactions in each room",
+            each(at, lambda v: f"{v:.3f} of the expert"),
+            min(at.values()) >= MATCHES,
+            f"mean return at 1,000 is at least {MATCHES} of the expert's in every room",
+        )
+    )
+    smallest, *larger = rooms
+    needed = curves.reached(smallest, 1, MATCHES)
+    found.append(
+        decide(
+            f"N = 1 needs the whole 10,000 interactions in {small(smallest)}",
+            f"reaches {MATCHES} at {'no time' if needed is None else f'{needed:,}'}",
+            needed is not None and needed > 5_000,
+            f"reaches {MATCHES} of the expert by 10,000, and not within 5,000",
+        )
+    )
+    for room in larger:
+        share = curves.share(room, 1, 10_000)
+        found.append(
+            decide(
+                f"N = 1 needs more than 10,000 in {small(room)}",
+                f"{share:.3f} of the expert at 10,000",
+                share < MATCHES,
+                f"mean return at 10,000 is below {MATCHES} of the expert's",
+            )
+        )
+    times = {room: curves.reached(room, 4, 0.9) for room in rooms}
+    ordered = [np.inf if t is None else t for t in times.values()]
+    found.append(
+        decide(
+            "Small N suffers as the room grows",
+            "N = 4 reaches 0.9 at " + each(times, lambda t: "no time" if t is None else f"{t:,}"),
+            all(a < b for a, b in itertools.pairwise(ordered)),
+            "interactions that N = 4 needs to 0.9 of the expert grow with the room",
+        )
+    )
+    gap = {
+        room: max(
+            abs(curves.share(room, 128, t) - curves.share(room, 32, t)) for t in (500, 1_000, 2_000)
+        )
+        for room in rooms
+    }
+    found.append(
+        decide(
+            "There is little benefit beyond N = 32",
+            "N = 128 and 32 differ by at most " + each(gap, lambda v: f"{v:.3f}"),
+            max(gap.values()) <= SIMILAR,
+            f"N = 128 and N = 32 within {SIMILAR} of the expert at 500, 1,000 and 2,000",
+        )
+    )
+    return found
+
+
+def figure_3(curves: Curves) -> list[dict[str, Any]]:
+    """Policy gradient in place of mirror descent: the same picture."""
+    found = []
+    for room in curves.rooms:
+        times = {N: curves.reached(room, N, 0.9) for N in (1, 4, 32, 128)}
+        slowest = np.inf if times[1] is None else times[1]
+        listed = ", ".join(
+            f"N = {N}: {'no time' if t is None else f'{t:,}'}" for N, t in times.items()
+        )
+        found.append(
+            decide(
+                f"Every N > 1 converges faster than N = 1 in {small(room)}",
+                f"interactions to 0.9 of the expert: {listed}",
+                all(t is not None and t < slowest for N, t in times.items() if N > 1),
+                "fewer interactions to 0.9 of the expert than N = 1",
+            )
+        )
+        ends = {N: curves.end(room, N) for N in times}
+        found.append(
+            decide(
+                f"Every N > 1 ends at least as high as N = 1 in {small(room)}",
+                ", ".join(f"N = {N}: {share:.4f}" for N, share in ends.items()),
+                min(ends[4], ends[32], ends[128]) >= ends[1],
+                "mean return at the last mark, as a share of the expert's, is not below N = 1's",
+            )
+        )
+    for room in curves.rooms:
+        wide, wider = (curves.share(room, N, 1_000) for N in (32, 128))
+        ends = curves.end(room, 32), curves.end(room, 128)
+        shown = f"at 1,000: {wide:.4f} and {wider:.4f}; at the end: {ends[0]:.4f} and {ends[1]:.4f}"
+        if small(room) == "5×5":
+            found.append(
+                decide(
+                    "In 5×5 N = 32 beats N = 128",
+                    shown,
+                    wide > wider and ends[0] >= ends[1],
+                    "N = 32 is above N = 128 at 1,000 interactions and not below at the end",
+                )
+            )
+        if small(room) == "9×9":
+            found.append(
+                decide(
+                    "In 9×9 N = 128 is about as good as N = 32",
+                    shown,
+                    abs(wide - wider) <= SIMILAR and abs(ends[0] - ends[1]) <= SIMILAR,
+                    f"within {SIMILAR} of the expert of each other, at 1,000 and at the end",
+                )
+            )
+    return found
+
+
+def each(values: dict[str, Any], show: Callable[[Any], str]) -> str:
+    return ", ".join(f"{small(room)}: {show(value)}" for room, value in values.items())
+
+
+CLAIMS: dict[str, Callable[[Curves], list[dict[str, Any]]]] = {"fig1": figure_1, "fig3": figure_3}
