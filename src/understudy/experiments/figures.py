@@ -17,8 +17,8 @@ from understudy.errors import UserError
 from understudy.experiments import store
 from understudy.experiments.runs import StoredRun, identity
 
-# The same N has the same colour everywhere. The paper's windows have Okabe and Ito's colours,
-# the others Tol's "muted" ones; both sets are told apart by colour-blind readers.
+# The same N has the same colour everywhere. The paper's windows have Okabe and Ito's colours; the
+# others were chosen far from those and from each other, as red- and green-blind readers see them.
 COLOURS = {
     1: "#E69F00",
     4: "#CC79A7",
@@ -26,16 +26,16 @@ COLOURS = {
     128: "#009E73",
     256: "#56B4E9",
     "all": "#D55E00",
-    2: "#DDCC77",
-    8: "#882255",
-    16: "#44AA99",
-    64: "#332288",
-    "adaptive": "#AA4499",
+    2: "#99CC77",
+    8: "#7766FF",
+    16: "#443300",
+    64: "#110099",
+    "adaptive": "#DD0044",
 }
-OTHERS = ("#117733", "#999933", "#CC6677", "#661100", "#7F7F7F")
+OTHERS = ("#0000FF", "#663355", "#113388", "#7F7F7F")  # windows outside the table, never solid
 # Where curves coincide, the one beneath shows.
 STYLES = {128: "--", 256: "-.", "all": ":"}
-OTHER_STYLES = ("-", "--", "-.", ":")
+OTHER_STYLES = ("--", "-.", ":")
 STYLE: Any = {
     "font.size": 9,
     "axes.titlesize": 9,
