@@ -23,6 +23,10 @@ class Config:
     """New interactions per iteration; max(1, m // N) if not given (equal estimation budget)."""
     batch: int | None = None
     """Collect this many whole trajectories per iteration instead."""
+    player: Literal["mirror", "gradient", "reinforce"] = "mirror"
+    """The policy's step: mirror descent, the exact policy gradient, or a sampled one."""
+    ascent: float = 0.5
+    """Policy gradient: the constant step size."""
     steps: Literal["paper", "theory"] = "paper"
     """Step sizes of the paper's experiments, or of its Theorem 4.5."""
     sigma: float | None = None
@@ -45,6 +49,8 @@ class Config:
     """Keep the regret ledger: true regret, split by the theorem, at most twice the time."""
     marks: int = 100
     """How often the policy is measured along the way."""
+    replay: bool = False
+    """Keep what the policy visits and the reward at every mark, for the report's replay."""
 
 
 def check(config: Config) -> None:
@@ -67,7 +73,11 @@ def check(config: Config) -> None:
         raise UserError("--correction needs whole trajectories; give --batch and no --points.")
     if config.fresh is not None and config.batch is not None:
         raise UserError("--fresh and --batch exclude each other; give one of them.")
-    for name in ("sigma", "eta", "bonus"):
+    if config.player == "gradient" and config.model == "learned":
+        raise UserError(
+            "--player gradient needs --model known; with a learned model give --player reinforce."
+        )
+    for name in ("sigma", "eta", "bonus", "ascent"):
         value = getattr(config, name)
         if value is not None and not (math.isfinite(value) and value >= 0):
             raise UserError(f"--{name} is {value}; it must be a finite number, zero or more.")

@@ -22,7 +22,7 @@ from understudy.demos import Demonstrations
 from understudy.errors import UserError
 from understudy.mdp import MDP
 from understudy.model import theory_scale
-from understudy.tabular import Problem, Protocol, Settings
+from understudy.tabular import Glimpse, Problem, Protocol, Settings
 from understudy.theory.bounds import largest_window
 from understudy.theory.ledger import Regret
 from understudy.types import Occupancy
@@ -49,6 +49,7 @@ class Result:
     policy: np.ndarray  # (seeds, H, S, A), the last
     reward: np.ndarray  # (seeds, R, S, A), the last
     regret: Regret | None  # of the ledger, leaves (seeds, marks)
+    glimpse: Glimpse | None  # for a replay, leaves (seeds, marks, S, A)
     seeds: tuple[int, ...]
 
 
@@ -85,6 +86,7 @@ def imitate(
         policy=np.asarray(done.state.pi),
         reward=np.asarray(done.state.mu),
         regret=jax.tree.map(np.asarray, done.regret),
+        glimpse=jax.tree.map(np.asarray, done.glimpse),
         seeds=tuple(seeds),
     )
 
@@ -189,6 +191,7 @@ def plan(mdp: MDP, config: Config) -> Plan:
     settings = Settings(
         sigma=jnp.asarray(sigma if config.sigma is None else config.sigma, float),
         eta=jnp.asarray(eta if config.eta is None else config.eta, float),
+        ascent=jnp.asarray(config.ascent, float),
         bonus=jnp.asarray(config.bonus * theory_scale(H, S, A, K), float),
         reuse=windows.Reuse(jnp.asarray(c, float), jnp.asarray(alpha, float), jnp.asarray(lag)),
     )
@@ -197,6 +200,7 @@ def plan(mdp: MDP, config: Config) -> Plan:
         steps=steps,
         slots=slots,
         points=points,
+        player=config.player,
         known=config.model == "known",
         shared_counts=config.counts == "shared",
         stationary_reward=config.reward == "stationary",
@@ -206,6 +210,7 @@ def plan(mdp: MDP, config: Config) -> Plan:
         ledger=config.ledger,
         correction=config.correction,
         exact=config.gradients == "exact",
+        replay=config.replay,
     )
     interactions = np.unique(
         np.linspace(0, config.interactions, config.marks + 1).round().astype(int)

@@ -14,7 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Float32, Int, Key
 
 from understudy import mdp as mdps
 from understudy import occupancy as occupancies
@@ -25,8 +25,17 @@ from understudy.model import Counted, Counts, Known, Model, evaluate, no_counts,
 from understudy.occupancy import Points
 from understudy.theory import ledger as ledgers
 from understudy.theory.ledger import Ledger, Regret
-from understudy.types import Logits, Occupancy, Policy, Reward
-from understudy.updates import ascend, mirror, policy
+from understudy.types import Logits, Occupancy, Policy, Reward, Values
+from understudy.updates import (
+    Player,
+    ascend,
+    climb,
+    mirror,
+    policy,
+    policy_gradient,
+    reinforce,
+    returns_to_go,
+)
 from understudy.window import Gauge, Reuse, Shape, Window
 
 
@@ -45,6 +54,7 @@ class Settings(eqx.Module):
     """The numbers of a run. A leading axis on each makes a batch of runs."""
 
     sigma: Float[Array, "*batch"]  # policy step size, Eq. 3
+    ascent: Float[Array, "*batch"]  # policy step size of the gradient players
     eta: Float[Array, "*batch"]  # reward step size, Eq. 5
     bonus: Float[Array, "*batch"]  # scale of b_h = bonus/√n, unused where P is known
     reuse: Reuse  # N(k) and β
@@ -63,6 +73,7 @@ class Protocol:
     steps: int
     slots: int  # segments kept, at least the largest N(k)
     points: int | None  # m sampled per reward update; None: all
+    player: Player  # how the policy moves
     known: bool  # P known, or counted
     shared_counts: bool  # counts shared across stages
     stationary_reward: bool
@@ -72,6 +83,7 @@ class Protocol:
     ledger: bool  # keep the regret ledger
     correction: Correction  # importance ratios for old samples, a comparison
     exact: bool  # the true mixture in place of its estimate; needs the ledger
+    replay: bool  # keep a glimpse at every mark
 
     @property
     def fresh(self) -> int:
@@ -167,7 +179,7 @@ def step(
 
     mu = ascend(state.mu, problem.expert - d_mix, settings.eta)  # Eq. 5
     Q = evaluate(believe(problem, settings, counts), state.pi, mu)  # §4.1
-    logits = mirror(state.logits, Q, settings.sigma)  # Eq. 4
+    logits = improve(state, problem, settings, protocol, points, mu, Q)  # Eq. 4
     pi = policy(logits)
     ledger = None if ledger is None else ledgers.note_step(ledger, state.pi, pi)
     gauge = measure(state.gauge, protocol, state.pi, pi, sampled, d_mix)
@@ -254,6 +266,27 @@ def believe(problem: Problem, settings: Settings, counts: Counts | None) -> Mode
     return Counted(problem.mdp, counts, settings.bonus)
 
 
+def improve(
+    state: State,
+    problem: Problem,
+    settings: Settings,
+    protocol: Protocol,
+    points: Points,
+    mu: Reward,
+    Q: Values,
+) -> Logits:
+    """The policy player's step: mirror descent (Eq. 4), or ascent on J(π_θ, μ_k) with the exact
+    gradient or with one sampled from the points that π_{k−1} has just collected (Figure 3)."""
+    if protocol.player == "mirror":
+        return mirror(state.logits, Q, settings.sigma)
+    if protocol.player == "gradient":
+        slope = policy_gradient(mdps.occupancy(problem.mdp, state.pi), state.pi, Q)
+    else:
+        G = returns_to_go(points, mu, Q, lanes=protocol.lanes)
+        slope = reinforce(points, G, state.pi, Q)
+    return climb(state.logits, slope, settings.ascent)
+
+
 def practise(
     mdp: MDP, pi: Policy, walkers: Walkers, protocol: Protocol, *, key: Key[Array, ""]
 ) -> tuple[Points, Int[Array, " fresh"], Walkers]:
@@ -282,16 +315,33 @@ def _draw(p: Float[Array, "*lanes n"], u: Float[Array, " lanes"]) -> Int[Array, 
 # --- a whole run ---------------------------------------------------------------------------
 
 
+class Glimpse(eqx.Module):
+    """The two players at one mark, for a replay. Single precision: it is to be looked at."""
+
+    visits: Float32[Array, "*batch S A"]  # Σ_h d_h(s,a) of the policy, H in all
+    reward: Float32[Array, "*batch S A"]  # μ_h(s,a), the mean over stages
+
+
+Measured = tuple[Array, Regret | None, Glimpse | None]
+
+
 class Run(eqx.Module):
     """A batch of runs: the states reached and, at each mark, the exact return of the policy."""
 
     state: State
     returns: Float[Array, "batch marks"]
     regret: Regret | None  # of the ledger, leaves (batch, marks)
+    glimpse: Glimpse | None  # where asked for, leaves (batch, marks, S, A)
 
     @property
-    def measured(self) -> tuple[Array, Regret | None]:
-        return self.returns, self.regret
+    def measured(self) -> Measured:
+        return self.returns, self.regret, self.glimpse
+
+
+def glance(mdp: MDP, state: State) -> Glimpse:
+    """Where the policy goes and what the reward says, summed up over stages."""
+    visits, reward = jnp.sum(mdps.occupancy(mdp, state.pi), axis=0), jnp.mean(state.mu, axis=0)
+    return Glimpse(visits.astype(jnp.float32), reward.astype(jnp.float32))
 
 
 @eqx.filter_jit
@@ -337,12 +387,13 @@ def advance(
         return step(state, problem, settings, protocol, key=here)[0]
 
     @functools.partial(jax.vmap, in_axes=(axes,))
-    def account(state: State) -> tuple[Array, Regret | None]:
+    def account(state: State) -> Measured:
         returns = mdps.value(mdp, state.pi, mdp.reward)
+        glimpse = glance(mdp, state) if protocol.replay else None
         if state.ledger is None:
-            return returns, None
+            return returns, None, glimpse
         truth = problem.expert if problem.truth is None else problem.truth
-        return returns, ledgers.settle(
+        regret = ledgers.settle(
             state.ledger,
             mdp,
             state.k,
@@ -350,16 +401,17 @@ def advance(
             expert=truth,
             exact=protocol.exact,
         )
+        return returns, regret, glimpse
 
-    def to_mark(state: State, mark: Array) -> tuple[State, tuple[Array, Regret | None]]:
+    def to_mark(state: State, mark: Array) -> tuple[State, Measured]:
         state = jax.lax.fori_loop(
             state.k, mark, lambda _, state: iterate(state, settings, keys), state
         )
         return state, account(state)
 
     mdp = problem.mdp
-    state, (returns, regret) = jax.lax.scan(to_mark, state, marks)
-    return Run(state, *jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), (returns, regret)))
+    state, measured = jax.lax.scan(to_mark, state, marks)
+    return Run(state, *jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), measured))
 
 
 def run(

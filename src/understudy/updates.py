@@ -1,15 +1,20 @@
-"""The two players: a mirror step for the policy, a projected step for the reward."""
+"""The two players: a mirror or gradient step for the policy, a projected step for the reward."""
 
 import math
+from typing import Literal
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from understudy.occupancy import Points
 from understudy.types import Logits, Occupancy, Policy, Reward, Values
+
+Player = Literal["mirror", "gradient", "reinforce"]
 
 
 def policy(logits: Logits) -> Policy:
-    """π = softmax of logits whose largest entry per state is zero (as `mirror` leaves them)."""
+    """π = softmax of logits whose largest entry per state is zero (as both steps leave them)."""
     weight = jnp.exp(logits)
     return weight / jnp.sum(weight, axis=-1, keepdims=True)
 
@@ -21,6 +26,54 @@ def mirror(logits: Logits, Q: Values, sigma: Float[Array, ""]) -> Logits:
     """
     logits = logits + sigma * Q
     return logits - jnp.max(logits, axis=-1, keepdims=True)
+
+
+def climb(logits: Logits, slope: Logits, ascent: Float[Array, ""]) -> Logits:
+    """θ_k = θ_{k−1} + α ∇_θ J(π_θ, μ_k): the gradient players' step, α constant."""
+    logits = logits + ascent * slope
+    return logits - jnp.max(logits, axis=-1, keepdims=True)
+
+
+def policy_gradient(d: Occupancy, pi: Policy, Q: Values) -> Logits:
+    """∂J/∂θ_h(s,a) = ν_h(s) π_h(a|s) (Q_h(s,a) − V_h(s)) for π = softmax θ; d_h = ν_h π_h."""
+    V = jnp.sum(pi * Q, axis=-1, keepdims=True)
+    return d * (Q - V)
+
+
+def reinforce(points: Points, G: Float[Array, " points"], pi: Policy, Q: Values) -> Logits:
+    """REINFORCE with a baseline: H/n Σ_i ∇_θ log π(a_i|s_i) (G_i − V(s_i)) over n points.
+
+    ∇_θ log π_h(a|s) is e_a − π_h(·|s), at θ_h(s,·). H/n makes the n/H trajectories that n points
+    amount to a mean: unbiased for `policy_gradient` where the points are drawn from π, every stage
+    equally often, and neither μ nor Q depends on them. (In a run μ_k does, a little: the same
+    points moved it.)
+    """
+    H, _, A = pi.shape
+    here = points.h, points.s
+    advantage = G - jnp.sum(pi * Q, axis=-1)[here]
+    score = jax.nn.one_hot(points.a, A, dtype=pi.dtype) - pi[here]
+    return jnp.zeros_like(pi).at[here].add(H / len(G) * advantage[:, None] * score)
+
+
+def returns_to_go(points: Points, mu: Reward, Q: Values, *, lanes: int) -> Float[Array, " points"]:
+    """G_i: the reward from point i to the end of its episode, as it was sampled.
+
+    Points are stored step by step, `lanes` walkers at each. Where they stop before the episode
+    does, Q_h(s,a) of the last one stands for what would have come. So whole trajectories give the
+    plain sampled return, a single point gives Q_h(s,a), and the mean is Q_h(s,a) in between too.
+    """
+    H = Q.shape[0]
+    where = points.h, points.s, points.a
+    rewards = jnp.broadcast_to(mu, Q.shape)[where].reshape(-1, lanes)
+    over = (points.h == H - 1).reshape(-1, lanes)
+    to_come = Q[where].reshape(-1, lanes)[-1] - rewards[-1]
+
+    def back(ahead: Array, at: tuple[Array, Array]) -> tuple[Array, Array]:
+        reward, over = at
+        G = reward + jnp.where(over, 0, ahead)
+        return G, G
+
+    return jax.lax.scan(back, to_come, (rewards, over), reverse=True)[1].reshape(-1)
 
 
 def ascend(mu: Reward, gradient: Occupancy, eta: Float[Array, ""]) -> Reward:
