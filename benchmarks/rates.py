@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from understudy.config import Config
 from understudy.envs.empty_room import demonstrations, empty_room
 from understudy.experiments import runner
-from understudy.experiments.figures import COLOURS, STYLE
+from understudy.experiments.figures import STYLE, colour, line_style
 from understudy.imitation import expert_occupancy, plan
 from understudy.tabular import Problem
 
@@ -62,8 +62,8 @@ def main() -> None:
                 rate = exponent(values)
                 cells = " | ".join(f"{v:,.0f}" for v in values)
                 print(f"| {steps} | {w} | {cells} | {rate:.2f} |", flush=True)
-                colour = COLOURS.get(int(w) if w.isdigit() else w, {"k^0.4": "#56B4E9"}.get(w, "k"))
-                panel.loglog(KS, values, "o-", ms=3, color=colour, label=f"N = {w}: K^{rate:.2f}")
+                label, style = f"N = {w}: K^{rate:.2f}", f"o{line_style(w)}"
+                panel.loglog(KS, values, style, ms=3, color=colour(w), label=label)
             panel.loglog(KS, found["1"][0] * np.sqrt(np.array(KS) / KS[0]), "k:", lw=1, label="√K")
             panel.set_title(f"{steps}'s step sizes", fontsize=10)
             panel.set_xlabel("updates, K")

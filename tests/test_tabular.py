@@ -162,3 +162,16 @@ def test_bad_experts_are_refused():
     with pytest.raises(UserError, match="sum to one"):
         expert_occupancy(ROOM, np.full((9, 9, 5), np.nan))
     np.testing.assert_allclose(jnp.sum(expert_occupancy(ROOM, None) * ROOM.reward), 4.6)
+
+
+def test_sampled_returns_estimate_the_exact_ones_and_leave_the_run_alone():
+    config = Config(interactions=400, window="4", marks=5, ledger=False)
+    room, shown = empty_room(3), demonstrations(3)
+    exact = imitate(room, shown, config, seeds=[0, 1])
+    many = imitate(room, shown, dataclasses.replace(config, episodes=4_000), seeds=[0, 1])
+    few = imitate(room, shown, dataclasses.replace(config, episodes=5), seeds=[0, 1])
+    np.testing.assert_allclose(many.returns, exact.returns, atol=5 * 1.5 / np.sqrt(4_000))
+    assert np.array_equal(many.policy, exact.policy)
+    assert np.array_equal(few.policy, exact.policy)
+    assert not np.array_equal(few.returns[0], few.returns[1])
+    assert np.abs(few.returns - exact.returns).max() > 0.02

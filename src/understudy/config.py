@@ -49,6 +49,8 @@ class Config:
     """Keep the regret ledger: true regret, split by the theorem, at most twice the time."""
     marks: int = 100
     """How often the policy is measured along the way."""
+    episodes: int = 0
+    """Measure by the mean return of this many sampled episodes; 0: the exact return."""
     replay: bool = False
     """Keep what the policy visits and the reward at every mark, for the report's replay."""
 
@@ -60,6 +62,7 @@ def check(config: Config) -> None:
         "interactions": (1, most),
         "points": (0, most),
         "marks": (1, 100_000),
+        "episodes": (0, 100_000),
         "fresh": (1, most),
         "batch": (1, most),
     }

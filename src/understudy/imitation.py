@@ -210,6 +210,7 @@ def plan(mdp: MDP, config: Config) -> Plan:
         ledger=config.ledger,
         correction=config.correction,
         exact=config.gradients == "exact",
+        episodes=config.episodes,
         replay=config.replay,
     )
     interactions = np.unique(

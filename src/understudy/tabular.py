@@ -4,6 +4,7 @@
 `run` is that step in one compiled loop, for a batch of seeds and settings at once.
 """
 
+import dataclasses
 import functools
 import math
 import operator
@@ -83,6 +84,7 @@ class Protocol:
     ledger: bool  # keep the regret ledger
     correction: Correction  # importance ratios for old samples, a comparison
     exact: bool  # the true mixture in place of its estimate; needs the ledger
+    episodes: int  # sampled per measurement; 0: returns are exact
     replay: bool  # keep a glimpse at every mark
 
     @property
@@ -326,7 +328,7 @@ Measured = tuple[Array, Regret | None, Glimpse | None]
 
 
 class Run(eqx.Module):
-    """A batch of runs: the states reached and, at each mark, the exact return of the policy."""
+    """A batch of runs: the states reached and, at each mark, the return of the policy."""
 
     state: State
     returns: Float[Array, "batch marks"]
@@ -336,6 +338,17 @@ class Run(eqx.Module):
     @property
     def measured(self) -> Measured:
         return self.returns, self.regret, self.glimpse
+
+
+def sampled_return(mdp: MDP, pi: Policy, episodes: int, protocol: Protocol, *, key: Array) -> Array:
+    """The mean return of some episodes, as the paper measures."""
+    starting, acting = jax.random.split(key)
+    s = _draw(mdp.nu, jax.random.uniform(starting, (episodes,)))
+    walkers = Walkers(h=jnp.zeros(episodes, jnp.int32), s=s)
+    whole = dataclasses.replace(protocol, lanes=episodes, steps=mdp.horizon)
+    points, _, _ = practise(mdp, pi, walkers, whole, key=acting)
+    stage = points.h if mdp.reward.shape[0] > 1 else 0
+    return jnp.sum(mdp.reward[stage, points.s, points.a]) / episodes
 
 
 def glance(mdp: MDP, state: State) -> Glimpse:
@@ -386,9 +399,13 @@ def advance(
         here = jax.random.fold_in(key, state.k + 1)
         return step(state, problem, settings, protocol, key=here)[0]
 
-    @functools.partial(jax.vmap, in_axes=(axes,))
-    def account(state: State) -> Measured:
-        returns = mdps.value(mdp, state.pi, mdp.reward)
+    @functools.partial(jax.vmap, in_axes=(axes, 0))
+    def account(state: State, key: Array) -> Measured:
+        if protocol.episodes:  # drawn apart from the run, which goes on as if not measured
+            here = jax.random.fold_in(jax.random.fold_in(key, 2**32 - 1), state.k)
+            returns = sampled_return(mdp, state.pi, protocol.episodes, protocol, key=here)
+        else:
+            returns = mdps.value(mdp, state.pi, mdp.reward)
         glimpse = glance(mdp, state) if protocol.replay else None
         if state.ledger is None:
             return returns, None, glimpse
@@ -407,7 +424,7 @@ def advance(
         state = jax.lax.fori_loop(
             state.k, mark, lambda _, state: iterate(state, settings, keys), state
         )
-        return state, account(state)
+        return state, account(state, keys)
 
     mdp = problem.mdp
     state, measured = jax.lax.scan(to_mark, state, marks)

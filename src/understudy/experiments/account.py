@@ -29,6 +29,13 @@ def rows(planned: Plan, returns: np.ndarray, regret: Regret | None) -> list[dict
     return listed
 
 
+def step_sizes(planned: Plan) -> dict[str, float]:
+    """The step sizes in use, by name."""
+    mirror = planned.protocol.player == "mirror"
+    step = planned.settings.sigma if mirror else planned.settings.ascent
+    return {"sigma" if mirror else "ascent": float(step), "eta": float(planned.settings.eta)}
+
+
 def ledger(regret: Regret, planned: Plan, mdp: MDP) -> dict[str, Any]:
     """The regret at the end of one run, each term beside its bounds."""
     H, S, A = mdp.shape
@@ -36,7 +43,7 @@ def ledger(regret: Regret, planned: Plan, mdp: MDP) -> dict[str, Any]:
     k = np.arange(1, K + 1)
     c, alpha = float(settings.reuse.c), float(settings.reuse.alpha)
     setting = check.Setting(
-        sigma=float(settings.sigma),
+        sigma=float(settings.sigma) if p.player == "mirror" else None,
         eta=float(settings.eta),
         windows=np.clip(np.floor(c * k**alpha + 1e-9), 1, k).astype(int),
         trajectories=p.steps == H and p.points is None,

@@ -165,8 +165,7 @@ def _write(cell: Cell, result: Run) -> int:
             "expert_return": expert,
             "interactions": job.plan.iterations * job.plan.protocol.fresh,
             "iterations": job.plan.iterations,
-            "sigma": float(job.plan.settings.sigma),
-            "eta": float(job.plan.settings.eta),
+            **account.step_sizes(job.plan),
         }
         if regret is not None:
             summary["ledger"] = account.ledger(regret, job.plan, job.problem.mdp)
@@ -193,7 +192,8 @@ def read(path: Path) -> Sweep:
         raise UserError(
             f"The sweep {path} has '{min(unknown)}'; it may have name, envs, seeds, config, grid."
         )
-    envs, seeds = document.get("envs"), document.get("seeds", 1)
+    envs: Any = document.get("envs")
+    seeds: Any = document.get("seeds", 1)
     if not _list_of(envs, str):
         raise UserError(f"The sweep {path} needs envs, a list of environments by name.")
     if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= 100_000:

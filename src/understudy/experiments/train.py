@@ -74,10 +74,8 @@ def train(
             progress=lambda n: bar.update(running, completed=n),
         )
         if not np.isfinite(result.policy).all():
-            raise UserError(
-                f"The policy became NaN with sigma {float(planned.settings.sigma):g} and eta "
-                f"{float(planned.settings.eta):g}; use smaller steps."
-            )
+            steps = " and ".join(f"{n} {v:g}" for n, v in account.step_sizes(planned).items())
+            raise UserError(f"The policy became NaN with {steps}; use smaller steps.")
         summary = {
             "return": float(result.returns[0, -1]),
             "expert_return": result.expert_return,
@@ -88,8 +86,7 @@ def train(
             "seconds": round(time.perf_counter() - begun, 3),
             "env": task.name,
             "iterations": planned.iterations,
-            "sigma": float(planned.settings.sigma),
-            "eta": float(planned.settings.eta),
+            **account.step_sizes(planned),
         }
         regret = jax.tree.map(lambda x: x[0], result.regret)
         if regret is not None:
@@ -187,16 +184,8 @@ def play(env: str, pi: np.ndarray, horizon: int, episodes: int, *, seed: int) ->
     rng = np.random.default_rng(seed)
     returns = np.zeros(episodes)
     with contextlib.closing(catalog.make(env, horizon=horizon)) as world, console.bar() as bar:
-        first_state = int(getattr(world.observation_space, "start", 0))
-        first_action = int(getattr(world.action_space, "start", 0))
         for i in bar.track(range(episodes), description="episodes"):
-            s, _ = world.reset(seed=seed + i)
-            for h in range(horizon):
-                action = int(rng.choice(pi.shape[2], p=pi[h, int(s) - first_state]))
-                s, r, terminated, truncated, _ = world.step(action + first_action)
-                returns[i] += float(r)
-                if terminated or truncated:
-                    break
+            *_, returns[i] = rollout.play(world, pi, seed=seed + i, rng=rng)
     return returns
 
 

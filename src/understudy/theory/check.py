@@ -15,7 +15,7 @@ from understudy.theory.ledger import Regret, lags
 class Setting:
     """What the bounds depend on, besides the sizes."""
 
-    sigma: float
+    sigma: float | None  # None: not the mirror step, whose stability the bounds rest on
     eta: float
     windows: np.ndarray  # N(k), k = 1 … K; an upper bound of it where the window adapts
     trajectories: bool  # each segment is B whole trajectories, and the whole window is used
@@ -28,17 +28,18 @@ class Setting:
 def beside(regret: Regret, size: Sizes, setting: Setting, *, delta: float = 0.05) -> dict[str, Any]:
     """Each term by name: what was measured, the bound by the paper's stability and by the sharper
     one, and whether both hold. A bound is None where the theory does not cover the run."""
+    sigma = setting.sigma
     gradient = math.sqrt(2) if setting.trajectories else 1.0 + size.H  # ‖ĝ_h‖₂ at most
     optimistic = setting.bonus_scale is None or setting.bonus_scale >= 1
     policy = (
         bounds.policy_regret(
             size,
-            setting.sigma,
+            sigma,
             setting.eta * gradient / math.sqrt(2),
             bonus_scale=setting.bonus_scale or 0.0,
             delta=delta,
         )
-        if setting.staged and optimistic and setting.sigma > 0
+        if setting.staged and optimistic and sigma
         else None
     )
     optimisation = (
@@ -51,8 +52,8 @@ def beside(regret: Regret, size: Sizes, setting: Setting, *, delta: float = 0.05
         bounds.estimation(size, setting.eta, setting.windows, delta=delta) if covered else None
     )
     shift = {
-        kind: bounds.shift(size, setting.sigma, setting.windows, sharp=kind == "sharp")
-        if setting.uniform and setting.staged
+        kind: bounds.shift(size, sigma, setting.windows, sharp=kind == "sharp")
+        if setting.uniform and setting.staged and sigma is not None
         else None
         for kind in ("paper", "sharp")
     }
@@ -85,17 +86,19 @@ def beside(regret: Regret, size: Sizes, setting: Setting, *, delta: float = 0.05
         ),
         "tv_step": (
             regret.tv,
-            bounds.tv_step(size.A, size.H, setting.sigma),
-            float(bounds.sharp_tv_step(size.H, setting.sigma)),
+            None if sigma is None else bounds.tv_step(size.A, size.H, sigma),
+            None if sigma is None else float(bounds.sharp_tv_step(size.H, sigma)),
         ),
-    }
-    steps = {
-        kind: bounds.drift_per_step(size.H, size.A, setting.sigma, sharp=kind == "sharp").max()
-        for kind in ("paper", "sharp")
     }
     measured_lags = lags(len(regret.drift) and 2 + 2 ** (len(regret.drift) - 1))
     for lag, measured in zip(measured_lags, np.asarray(regret.drift), strict=True):
-        terms[f"drift_{lag}"] = (measured, lag * steps["paper"], lag * steps["sharp"])
+        limits = (
+            None
+            if sigma is None
+            else lag * bounds.drift_per_step(size.H, size.A, sigma, sharp=sharp).max()
+            for sharp in (False, True)
+        )
+        terms[f"drift_{lag}"] = (measured, *limits)
     document: dict[str, Any] = {
         name: {
             "measured": float(measured),
