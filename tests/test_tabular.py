@@ -1,5 +1,7 @@
 """The learner against the plain NumPy loop, and its promises on batches and repetition."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -193,12 +193,10 @@ def read(path: Path) -> Sweep:
             f"The sweep {path} has '{min(unknown)}'; it may have name, envs, seeds, config, grid."
         )
     envs: Any = document.get("envs")
-    seeds: Any = document.get("seeds", 1)
+    seeds = _seeds(document.get("seeds", 1))
     if not _list_of(envs, str):
         raise UserError(f"The sweep {path} needs envs, a list of environments by name.")
-    if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= 100_000:
-        seeds = list(range(seeds))
-    if not _list_of(seeds, int):
+    if seeds is None:
         raise UserError(f"The sweep {path}: seeds must be how many, or a list of whole numbers.")
     config, grid = document.get("config", {}), document.get("grid", {})
     if not isinstance(config, dict) or not isinstance(grid, dict):
@@ -209,13 +207,21 @@ def read(path: Path) -> Sweep:
     sweep = Sweep(
         name=str(document.get("name", path.stem)),
         envs=tuple(envs),
-        seeds=tuple(dict.fromkeys(seeds)),
+        seeds=seeds,
         config=Config(**{o: _option(path, o, value) for o, value in config.items()}),
         grid={o: tuple(_option(path, o, v) for v in values) for o, values in grid.items()},
     )
     for setting in sweep.settings():
         check(setting)
     return sweep
+
+
+def _seeds(given: Any) -> tuple[int, ...] | None:
+    """From how many, or from a list; None where it is neither."""
+    if type(given) is int and 1 <= given <= 100_000:
+        return tuple(range(given))
+    listed: Any = given if _list_of(given, int) else None
+    return None if listed is None else tuple(dict.fromkeys(listed))
 
 
 def _list_of(values: object, kind: type | types.UnionType) -> bool:
