@@ -262,3 +262,16 @@ def test_runs_without_ledger_or_replay_say_so(visit, tmp_path):
     assert "Nothing was skipped" in page.locator("#skipped-list").inner_text()
     for part in ("ledger", "rates", "replay"):
         assert not page.locator(f"#{part}-body").is_visible()
+
+
+def test_many_settings_are_shown_one_at_a_time(visit, tmp_path):
+    for interactions in range(1000, 8000, 1000):
+        store_run(tmp_path, "FrozenLake-v1", "4", 0, interactions=interactions)
+    report.write(tmp_path, tmp_path / "report.html")
+    page = visit(tmp_path / "report.html")
+    walk(page)
+    chart = page.locator("#curve-charts .chart")
+    assert page.input_value("#curve-setting") == "interactions 7000"
+    assert chart.get_attribute("data-lines") == "1"
+    page.select_option("#curve-setting", "")
+    assert chart.get_attribute("data-lines") == "7"
