@@ -5,7 +5,7 @@ READY := .venv/.ready
 
 .PHONY: demo test test-slow lint benchmark clean
 
-demo: $(READY)  ## learn the three rooms of Figure 1: a table and a picture
+demo: $(READY)  ## learn the three rooms of Figure 1: a table, a picture, and a report to open
 	$(BIN)/understudy reproduce fig1
 
 test: $(READY)  ## everything but the slow tests

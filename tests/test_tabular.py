@@ -14,7 +14,7 @@ from understudy import tabular
 from understudy.config import Config
 from understudy.envs.empty_room import demonstrations, empty_room
 from understudy.errors import UserError
-from understudy.imitation import expert_occupancy, imitate, keys_of, plan
+from understudy.imitation import expert_occupancy, imitate, keys_of, plan, stack
 from understudy.tabular import Problem
 
 ROOM, SHOWN = empty_room(3), demonstrations(3)
@@ -177,3 +177,15 @@ def test_sampled_returns_estimate_the_exact_ones_and_leave_the_run_alone():
     assert np.array_equal(few.policy, exact.policy)
     assert not np.array_equal(few.returns[0], few.returns[1])
     assert np.abs(few.returns - exact.returns).max() > 0.02
+
+
+def test_a_run_in_pieces_compiles_once():
+    """The state that a run starts from has the types of the state that it goes on from."""
+    room = empty_room(3)
+    problem = Problem(room, expert_occupancy(room, demonstrations(3)))
+    planned, keys = plan(room, Config(interactions=20, window="2")), keys_of([0, 1])
+    first = tabular.start(problem, planned.protocol, keys=keys)
+    settings, marks = stack(planned.settings, 2), jnp.array([1], jnp.int32)
+    then = tabular.advance(first, problem, settings, planned.protocol, marks, keys=keys).state
+    for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(then), strict=True):
+        assert (a.aval, a.weak_type) == (b.aval, b.weak_type)

@@ -104,7 +104,7 @@ def optimum(mdp: MDP, reward: Reward) -> tuple[Policy, Float[Array, ""]]:
 
 def uniform(mdp: MDP) -> Policy:
     """π⁰: every action equally likely, the maximum-entropy start of mirror descent."""
-    return jnp.full(mdp.shape, 1 / mdp.actions)
+    return jnp.full(mdp.shape, 1 / mdp.actions, dtype=float)
 
 
 # --- building one, with checks -------------------------------------------------------------
