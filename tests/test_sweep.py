@@ -67,7 +67,7 @@ def test_a_sweep_writes_a_folder_a_run(whole):
         assert run.interactions[-1] == 400
         assert run.folder.name.endswith(runs.identity(run.request))
         config = json.loads((run.folder / "config.json").read_text())
-        assert config["versions"].keys() == {"understudy", "jax"}
+        assert config["versions"].keys() == {"understudy", "jax", "code"}
 
 
 def test_a_finished_sweep_does_nothing_again(whole):

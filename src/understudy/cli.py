@@ -160,6 +160,38 @@ class Report:
 
 
 @dataclass(frozen=True)
+class Draw:
+    """Draw the learning curves of stored runs, as PNG and PDF."""
+
+    runs: Positional[Path]
+    """A folder of runs, or of folders of runs."""
+    band: Literal["std", "stderr", "iqm"] = "std"
+    """Mean ± standard deviation, ± standard error, or interquartile mean with 95 % bootstrap."""
+    out: Path | None = None
+    """Where to, without a suffix; RUNS/curves if not given."""
+    title: str | None = None
+    """A title above the panels."""
+    json: Json = False
+
+    def main(self) -> None:
+        from understudy.experiments import console, figures, runs
+
+        stored, skipped = runs.load(self.runs)
+        for sentence in skipped:
+            console.err.print(f"Skipped: {sentence}")
+        if not stored:
+            raise UserError(f"There is no finished run at or below {self.runs}.")
+        drawn = figures.curves(
+            stored, self.out or self.runs / "curves", band=self.band, title=self.title
+        )
+        console.err.print(f"{len(stored)} runs: {' and '.join(map(str, drawn))}")
+        if self.json:
+            console.print_json(
+                {"figures": [*map(str, drawn)], "runs": len(stored), "skipped": skipped}
+            )
+
+
+@dataclass(frozen=True)
 class Watch:
     """Render a trained policy in its environment to a GIF or an MP4."""
 
@@ -217,6 +249,7 @@ Command = (
     | Annotated[Reproduce, subcommand("reproduce")]
     | Annotated[SweepFile, subcommand("sweep")]
     | Annotated[Report, subcommand("report")]
+    | Annotated[Draw, subcommand("draw")]
     | Annotated[Watch, subcommand("watch")]
     | Annotated[Advise, subcommand("advise")]
 )
@@ -242,7 +275,7 @@ def main() -> None:
         _leave("understudy: stopped.", 130)
 
 
-def parse() -> Train | Evaluate | Reproduce | SweepFile | Report | Watch | Advise:
+def parse() -> Train | Evaluate | Reproduce | SweepFile | Report | Draw | Watch | Advise:
     """The command asked for. Tyro explains a mistake in a box; we keep its first sentence."""
     said = io.StringIO()
     try:

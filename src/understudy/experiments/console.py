@@ -10,20 +10,32 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
+    Task,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 err = Console(stderr=True, highlight=False, markup=False)  # a path may look like markup
 
 
+class Rate(ProgressColumn):
+    """So many a second."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:,.{0 if speed >= 10 else 1}f}/s")
+
+
 def bar() -> Progress:
-    """A progress bar with counts, time gone and time left."""
+    """A progress bar with counts, their rate, time gone and time left."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
+        Rate(),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),

@@ -7,8 +7,10 @@
 - `done.json`: the summary, written last. A folder without it is a run that was stopped.
 """
 
+import functools
 import hashlib
 import importlib.metadata
+import importlib.resources
 import json
 import re
 import shutil
@@ -86,9 +88,17 @@ def name(request: Mapping[str, Any]) -> str:
     return f"{env}-N{window}-seed{request['seed']}-{identity(request)}"
 
 
+@functools.cache
 def versions() -> dict[str, str]:
-    """What ran: recorded with each run, not part of its identity."""
-    return {package: importlib.metadata.version(package) for package in ("understudy", "jax")}
+    """What ran: recorded with each run, not part of its identity. `code` is a hash of the package's
+    own source, which tells two states of one version apart."""
+    listed = {package: importlib.metadata.version(package) for package in ("understudy", "jax")}
+    root = importlib.resources.files("understudy")
+    code = hashlib.sha256()
+    with importlib.resources.as_file(root) as folder:
+        for path in sorted(folder.rglob("*.py")):
+            code.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+    return {**listed, "code": code.hexdigest()[:12]}
 
 
 def done(folder: Path) -> bool:
