@@ -78,6 +78,28 @@ def test_a_finished_sweep_does_nothing_again(whole):
     assert {p: p.stat().st_mtime_ns for p in folder.rglob("*.jsonl")} == before
 
 
+def test_a_damaged_run_is_run_again(whole, tmp_path):
+    folder, _ = whole
+    shutil.copytree(folder, tmp_path / "again")
+    some = sorted((tmp_path / "again/runs/forty").iterdir())
+    (some[0] / "policy.safetensors").write_bytes(b"cut")
+    (some[7] / "done.json").write_text("{")
+    done = understudy("sweep", "forty.toml", "--json", cwd=tmp_path / "again")
+    assert json.loads(done.stdout)["resumed"] == 38
+    assert contents(tmp_path / "again/runs") == contents(folder / "runs")
+
+
+def test_what_is_listed_twice_is_run_once(tmp_path):
+    asked = Sweep(
+        "twice",
+        ("EmptyRoom-3x3", "understudy/EmptyRoom-3x3-v0"),
+        (0,),
+        config=Config(interactions=50, marks=2, ledger=False),
+        grid={"window": ("4", "4")},
+    )
+    assert sweep.run(asked, tmp_path / "out")["runs"] == 1
+
+
 def test_killed_ten_times_it_ends_with_the_same_bytes(whole, tmp_path):
     folder, _ = whole
     (tmp_path / "forty.toml").write_text(FORTY)
@@ -107,7 +129,11 @@ def test_killed_ten_times_it_ends_with_the_same_bytes(whole, tmp_path):
 def test_what_is_damaged_or_foreign_is_named_and_the_rest_read(whole, tmp_path):
     folder, _ = whole
     shutil.copytree(folder / "runs/forty", tmp_path / "some")
-    torn, cut, odd, *_ = sorted((tmp_path / "some").iterdir())
+    torn, cut, odd, listed, *_ = sorted((tmp_path / "some").iterdir())
+    config = json.loads((listed / "config.json").read_text())
+    marker = json.loads((listed / "done.json").read_text())
+    (listed / "config.json").write_text(json.dumps({**config, "seed": [1]}))
+    (listed / "done.json").write_text(json.dumps({**marker, "files": {}}))
     lines = (torn / "metrics.jsonl").read_text()
     (torn / "metrics.jsonl").write_text(lines[:-20])
     (cut / "done.json").unlink()
@@ -117,9 +143,9 @@ def test_what_is_damaged_or_foreign_is_named_and_the_rest_read(whole, tmp_path):
     (foreign / "config.json").write_text('{"model": "resnet"}')
     (foreign / "done.json").write_text("{}")
     stored, skipped = runs.load(tmp_path / "some")
-    assert len(stored) == 37
-    assert len(skipped) == 4
-    for bad in (torn, cut, odd, foreign):
+    assert len(stored) == 36
+    assert len(skipped) == 5
+    for bad in (torn, cut, odd, listed, foreign):
         assert sum(str(bad) in sentence for sentence in skipped) == 1
 
 
@@ -133,7 +159,7 @@ def test_the_identity_is_stable_and_tells_configs_apart():
 
 
 def test_a_grid_is_every_combination():
-    asked = Sweep("x", ("E",), (0,), Config(), {"window": ("1", "4"), "eta": (0.1, 0.2)})
+    asked = Sweep("x", ("E",), (0,), grid={"window": ("1", "4"), "eta": (0.1, 0.2)})
     assert [(c.window, c.eta) for c in asked.settings()] == [
         ("1", 0.1), ("1", 0.2), ("4", 0.1), ("4", 0.2),
     ]  # fmt: skip
@@ -153,6 +179,10 @@ def test_a_grid_is_every_combination():
         ("envs = ['E']\n[config]\ninteractions = 1.5", "interactions = 1.5"),
         ("envs = ['E']\n[config]\neta = -1", "--eta is -1"),
         ("envs = ['E']\n[grid]\nwindow = '3'", "grid.window must be a list"),
+        ("envs = ['E']\n[config]\nwindow = 3\n[grid]\nwindow = [4]", "keep one"),
+        ("name = '../out'\nenvs = ['E']", "must be a folder's name"),
+        ("name = ''\nenvs = ['E']", "must be a folder's name"),
+        ("horizon = 0\nenvs = ['E']", "horizon = 0"),
     ],
 )
 def test_a_sweep_that_cannot_be_meant_is_refused(tmp_path, text, says):
@@ -179,3 +209,23 @@ def test_a_run_between_two_marks(whole):
     assert run.at(399) == run.returns[-2]
     assert run.at(10**6) == run.returns[-1]
     assert np.isfinite(run.returns).all()
+
+
+def test_stored_runs_are_drawn_and_reported_by_command(whole, tmp_path):
+    folder, _ = whole
+    shutil.copytree(folder / "runs/forty", tmp_path / "forty")
+    first, *_ = sorted((tmp_path / "forty").iterdir())
+    (first / "metrics.jsonl").write_text("torn")
+    drawn = understudy("draw", "forty", "--band", "iqm", "--json", cwd=tmp_path)
+    assert drawn.returncode == 0, drawn.stderr
+    assert json.loads(drawn.stdout)["runs"] == 39
+    assert first.name in drawn.stderr  # named and skipped
+    assert (tmp_path / "forty/curves.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "forty/curves.pdf").read_bytes().startswith(b"%PDF")
+    told = understudy("report", "forty", "--out", "page.html", "--json", cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert json.loads(told.stdout)["runs"] == 39
+    assert "<html" in (tmp_path / "page.html").read_text()[:500]
+    for command in ("draw", "report"):
+        done = understudy(command, "nothing", cwd=tmp_path)
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)

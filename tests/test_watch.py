@@ -105,7 +105,8 @@ def test_what_is_no_finished_run_is_refused(room, tmp_path):
     with pytest.raises(UserError, match="has not finished"):
         watch.watch(tmp_path / "stopped")
     shutil.copytree(room, tmp_path / "damaged")
-    (tmp_path / "damaged/policy.safetensors").write_bytes(b"?" * 100)
+    damaged = tmp_path / "damaged/policy.safetensors"
+    damaged.write_bytes(b"?" * damaged.stat().st_size)
     with pytest.raises(UserError, match="cannot be read"):
         watch.watch(tmp_path / "damaged")
     other = hand_made(tmp_path / "other", "EmptyRoom-5x5", np.full((15, 9, 5), 0.2))

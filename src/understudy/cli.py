@@ -92,7 +92,7 @@ class Reproduce:
     episodes: int = 0
     """Judge by the mean return of this many sampled episodes (the paper's 5); 0: exact returns."""
     out: Path | None = None
-    """Where the runs, the picture and the report go; runs/FIGURE if not given."""
+    """Where runs, picture and report go; runs/FIGURE, or runs/FIGURE-quick, if not given."""
     json: Json = False
 
     def main(self) -> None:
@@ -105,12 +105,12 @@ class Reproduce:
         document["report"] = report.write(out, out / "report.html")["report"]
         console.err.print(reproduce.return_table(stored))
         console.err.print(reproduce.verdict_table(document["verdicts"]))
-        console.err.print(
+        console.say(
             f"{document['runs']} runs, {document['resumed']} of them from before, "
             f"{document['seconds']:.1f} s ({document['compile_seconds']:.1f} s compiling)."
         )
-        console.err.print(f"Figure: {document['figure']} (and .pdf)")
-        console.err.print(f"Report: {document['report']}")
+        console.say(f"Figure: {document['figure']} (and .pdf)")
+        console.say(f"Report: {document['report']}")
         if self.json:
             console.print_json(document)
 
@@ -120,7 +120,7 @@ class SweepFile:
     """Run every setting of a sweep; stopped, the same command goes on where it was."""
 
     file: Positional[Path]
-    """A TOML file: name, envs, seeds, [config] for all runs, [grid] with lists (see docs)."""
+    """A TOML file of envs, seeds, [config] for all runs, [grid] of lists (docs/experiments.md)."""
     out: Path | None = None
     """Where the runs go, a folder each; runs/NAME if not given."""
     json: Json = False
@@ -130,7 +130,7 @@ class SweepFile:
 
         asked = sweep.read(self.file)
         done = sweep.run(asked, self.out or Path("runs") / asked.name)
-        console.err.print(
+        console.say(
             f"{done['runs']} runs, {done['resumed']} of them from before, "
             f"{done['seconds']:.1f} s. See them with: understudy report {done['out']}"
         )
@@ -153,8 +153,8 @@ class Report:
 
         written = report.write(self.runs, self.out or self.runs / "report.html")
         for sentence in written["skipped"]:
-            console.err.print(f"Skipped: {sentence}")
-        console.err.print(f"Report on {written['runs']} runs: {written['report']}")
+            console.say(f"Skipped: {sentence}")
+        console.say(f"Report on {written['runs']} runs: {written['report']}")
         if self.json:
             console.print_json(written)
 
@@ -178,13 +178,13 @@ class Draw:
 
         stored, skipped = runs.load(self.runs)
         for sentence in skipped:
-            console.err.print(f"Skipped: {sentence}")
+            console.say(f"Skipped: {sentence}")
         if not stored:
             raise UserError(f"There is no finished run at or below {self.runs}.")
         drawn = figures.curves(
             stored, self.out or self.runs / "curves", band=self.band, title=self.title
         )
-        console.err.print(f"{len(stored)} runs: {' and '.join(map(str, drawn))}")
+        console.say(f"{len(stored)} runs: {' and '.join(map(str, drawn))}")
         if self.json:
             console.print_json(
                 {"figures": [*map(str, drawn)], "runs": len(stored), "skipped": skipped}
@@ -209,7 +209,7 @@ class Watch:
 
         filmed = watch.watch(self.run, self.out, episodes=self.episodes, seed=self.seed)
         returns = ", ".join(f"{value:.2f}" for value in filmed["returns"])
-        console.err.print(f"{filmed['episodes']} episodes (returns {returns}): {filmed['out']}")
+        console.say(f"{filmed['episodes']} episodes (returns {returns}): {filmed['out']}")
         if self.json:
             console.print_json(filmed)
 

@@ -1,8 +1,10 @@
 """What a user asks of the tabular learner. No JAX here: `--help` reads it."""
 
 import math
+import types
+import typing
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from understudy.errors import UserError
 
@@ -53,6 +55,21 @@ class Config:
     """Measure by the mean return of this many sampled episodes; 0: the exact return."""
     replay: bool = False
     """Keep what the policy visits and the reward at every mark, for the report's replay."""
+
+
+def fits(name: str, value: Any) -> bool:
+    """Whether a value is of the type of the option of that name."""
+    return _fits(value, typing.get_type_hints(Config)[name])
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
+        return any(_fits(value, one) for one in typing.get_args(hint))
+    if typing.get_origin(hint) is Literal:
+        return isinstance(value, str) and value in typing.get_args(hint)
+    if typing.get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(isinstance(v, float) for v in value)
+    return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
 
 
 def check(config: Config) -> None:

@@ -49,3 +49,8 @@ def print_json(document: Mapping[str, Any]) -> None:
     """All of it, or nothing."""
     sys.stdout.write(json.dumps(document, allow_nan=False) + "\n")
     sys.stdout.flush()
+
+
+def say(sentence: str) -> None:
+    """One line, however long: a path or a command must stay in one piece to be copied."""
+    err.print(sentence, soft_wrap=True)

@@ -7,6 +7,7 @@
 - `done.json`: the summary, written last. A folder without it is a run that was stopped.
 """
 
+import dataclasses
 import functools
 import hashlib
 import importlib.metadata
@@ -24,6 +25,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from understudy.config import Config, fits
 from understudy.errors import UserError
 from understudy.experiments import store
 
@@ -102,7 +104,13 @@ def versions() -> dict[str, str]:
 
 
 def done(folder: Path) -> bool:
-    return (folder / MARKER).is_file()
+    """Whether the marker is there, and the files that it names are as long as it says."""
+    try:
+        marker = json.loads((folder / MARKER).read_text())
+        sizes = {name: (folder / name).stat().st_size for name in marker.get("files", {})}
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
+        return False
+    return sizes == marker.get("files", {})
 
 
 def begin(folder: Path, request: Mapping[str, Any]) -> None:
@@ -129,7 +137,9 @@ def finish(
     if replay is not None:
         with store.whole(folder / "replay.safetensors") as draft:
             save_file(dict(replay), draft)
-    store.write_json(folder / MARKER, summary)
+    results = [path for path in sorted(folder.iterdir()) if path.name != "config.json"]
+    files = {path.name: path.stat().st_size for path in results}
+    store.write_json(folder / MARKER, {**summary, "files": files})
 
 
 def tensors(path: Path, what: str) -> dict[str, np.ndarray]:
@@ -144,7 +154,7 @@ def tensors(path: Path, what: str) -> dict[str, np.ndarray]:
 def folders(root: Path) -> Iterator[Path]:
     """Every folder at or below `root` that looks like a run, in order of name."""
     if not root.is_dir():
-        raise UserError(f"The folder of runs {root} does not exist.")
+        raise UserError(f"{root} is not a folder of runs: there is no such folder.")
     for config in sorted(root.rglob("config.json")):
         yield config.parent
 
@@ -160,11 +170,28 @@ def load(root: Path) -> tuple[list[StoredRun], list[str]]:
     return runs, skipped
 
 
+def _check_kinds(request: dict[str, Any], expert_return: Any) -> None:
+    """What a run was asked must be what could have been asked."""
+    config = request["config"]
+    kinds = {"env": (request["env"], str), "seed": (request["seed"], int)}
+    kinds |= {"horizon": (request["horizon"], int), "config": (config, dict)}
+    for name, (value, kind) in kinds.items():
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise ValueError(f"its {name} is {value!r}")
+    for name in {field.name for field in dataclasses.fields(Config)} & set(config):
+        value = tuple(config[name]) if isinstance(config[name], list) else config[name]
+        value = float(value) if type(value) is int and not fits(name, value) else value
+        if not fits(name, value):
+            raise ValueError(f"its {name} is {config[name]!r}")
+    if "window" not in config or not np.isfinite(expert_return):
+        raise ValueError("it has no window, or no expert")
+
+
 def read(folder: Path) -> StoredRun:
     """One finished run, checked."""
     request = store.read_json(folder / "config.json", "The run's")
     if not done(folder):
-        raise UserError(f"The run {folder} has not finished.")
+        raise UserError(f"The run {folder} has not finished, or a file of it was cut short.")
     summary = store.read_json(folder / MARKER, "The run's")
     request.pop("versions", None)
     try:
@@ -183,7 +210,7 @@ def read(folder: Path) -> StoredRun:
             returns=np.array([row["return"] for row in rows], dtype=float),
             regret=regret,
         )
-        _ = run.env, run.seed, run.window, float(run.expert_return)
+        _check_kinds(request, run.expert_return)
     except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise UserError(f"The run {folder} is not one of ours or is damaged ({reason}).") from None

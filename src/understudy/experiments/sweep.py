@@ -11,10 +11,10 @@ window = ["1", "4", "32"]
 
 import dataclasses
 import itertools
+import re
 import time
 import tomllib
 import types
-import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from understudy.config import Config, check
+from understudy.config import Config, check, fits
 from understudy.envs import catalog
 from understudy.errors import UserError
 from understudy.experiments import account, console, runner, runs, store
@@ -41,16 +41,18 @@ class Sweep:
     name: str
     envs: tuple[str, ...]
     seeds: tuple[int, ...]
+    horizon: int | None = None  # the environments' own, if not given
     config: Config = field(default_factory=Config)
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     def settings(self) -> list[Config]:
         """The configs of the grid, the last name varying fastest."""
         combinations = itertools.product(*self.grid.values())
-        return [
+        configs = (
             dataclasses.replace(self.config, **dict(zip(self.grid, values, strict=True)))
             for values in combinations
-        ]
+        )
+        return list(dict.fromkeys(configs))  # what is listed twice is run once
 
 
 @dataclass(frozen=True)
@@ -118,8 +120,10 @@ def run(sweep: Sweep, out: Path) -> dict[str, Any]:
 def _cells(sweep: Sweep, out: Path) -> list[Cell]:
     keys_of(sweep.seeds)
     cells = []
-    for env in sweep.envs:
-        task = catalog.find(env)
+    tasks = {
+        task.name: task for task in (catalog.find(e, horizon=sweep.horizon) for e in sweep.envs)
+    }
+    for env, task in tasks.items():
         shown = choose_expert(task, Expert(), seed=0)
         problem = Problem(task.mdp, expert_occupancy(task.mdp, shown))
         for config in sweep.settings():
@@ -187,32 +191,48 @@ def read(path: Path) -> Sweep:
         raise UserError(f"The sweep {path} does not exist.") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UserError(f"The sweep {path} cannot be read: {error}.") from None
-    unknown = set(document) - {"name", "envs", "seeds", "config", "grid"}
+    known = ("name", "envs", "seeds", "horizon", "config", "grid")
+    unknown = set(document) - set(known)
     if unknown:
+        raise UserError(f"The sweep {path} has '{min(unknown)}'; it may have {', '.join(known)}.")
+    name, horizon = document.get("name", path.stem), document.get("horizon")
+    if not isinstance(name, str) or not re.fullmatch(r"\w[\w.-]*", name):
         raise UserError(
-            f"The sweep {path} has '{min(unknown)}'; it may have name, envs, seeds, config, grid."
+            f"The sweep {path}: name = {name!r} must be a folder's name: letters, digits, - and _."
+        )
+    if horizon is not None and (type(horizon) is not int or horizon < 1):
+        raise UserError(
+            f"The sweep {path}: horizon = {horizon!r} must be a whole number, 1 or more."
         )
     envs: Any = document.get("envs")
     seeds = _seeds(document.get("seeds", 1))
     if not _list_of(envs, str):
         raise UserError(f"The sweep {path} needs envs, a list of environments by name.")
     if seeds is None:
-        raise UserError(f"The sweep {path}: seeds must be how many, or a list of whole numbers.")
+        raise UserError(
+            f"The sweep {path}: seeds must be how many (1 to 100,000), or a list of whole numbers."
+        )
     config, grid = document.get("config", {}), document.get("grid", {})
     if not isinstance(config, dict) or not isinstance(grid, dict):
         raise UserError(f"The sweep {path}: [config] and [grid] must be tables.")
     for option, values in grid.items():
         if not isinstance(values, list) or not values:
             raise UserError(f"The sweep {path}: grid.{option} must be a list of values.")
+        if option in config:
+            raise UserError(f"The sweep {path} has {option} in [config] and in [grid]; keep one.")
     sweep = Sweep(
-        name=str(document.get("name", path.stem)),
+        name=name,
         envs=tuple(envs),
         seeds=seeds,
+        horizon=horizon,
         config=Config(**{o: _option(path, o, value) for o, value in config.items()}),
         grid={o: tuple(_option(path, o, v) for v in values) for o, values in grid.items()},
     )
     for setting in sweep.settings():
-        check(setting)
+        try:
+            check(setting)
+        except UserError as error:
+            raise UserError(f"The sweep {path}: {error}") from None
     return sweep
 
 
@@ -234,26 +254,17 @@ def _list_of(values: object, kind: type | types.UnionType) -> bool:
 
 def _option(path: Path, name: str, value: Any) -> Any:
     """A value for the option of that name: as `Config` annotates it, or a sentence that says so."""
-    hints = typing.get_type_hints(Config)
-    if name not in hints:
-        near = ", ".join(hints)
+    options = [field.name for field in dataclasses.fields(Config)]
+    if name not in options:
+        near = ", ".join(options)
         raise UserError(f"The sweep {path}: there is no option '{name}'; the options are {near}.")
-    if name == "window" and isinstance(value, int):
-        value = str(value)  # N may be written as a number
-    value = tuple(float(v) for v in value) if _list_of(value, int | float) else value
-    if type(value) is int and not _fits(value, hints[name]):
-        value = float(value)  # a whole number is a number too
-    if not _fits(value, hints[name]):
-        raise UserError(f"The sweep {path}: {name} = {value!r} is not what that option takes.")
-    return value
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of an option's type."""
-    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
-        return any(_fits(value, one) for one in typing.get_args(hint))
-    if typing.get_origin(hint) is typing.Literal:
-        return value in typing.get_args(hint)
-    if typing.get_origin(hint) is tuple:
-        return isinstance(value, tuple)
-    return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
+    read = str(value) if name == "window" and type(value) is int else value  # N as a number
+    read = tuple(float(v) for v in read) if _list_of(read, int | float) else read
+    if type(read) is int and not fits(name, read):
+        read = float(read)  # a whole number is a number too
+    if not fits(name, read):
+        raise UserError(
+            f"The sweep {path}: {name} = {value!r} is not what that option takes; "
+            f"see understudy train --help."
+        )
+    return read

@@ -165,7 +165,7 @@ def load(run: Path) -> tuple[dict[str, Any], np.ndarray]:
         if not isinstance(asked.get(name), kind) or isinstance(asked.get(name), bool):
             raise UserError(f"{config} is not a run's config: '{name}' is {asked.get(name)!r}.")
     if not runs.done(run):
-        raise UserError(f"The run {run} has not finished: it has no {runs.MARKER}.")
+        raise UserError(f"The run {run} has not finished, or a file of it was cut short.")
     expert = store.read_json(run / runs.MARKER, "The run's").get("expert_return")
     if not isinstance(expert, int | float) or not np.isfinite(expert):
         raise UserError(f"{run / runs.MARKER} is not a run's: 'expert_return' is {expert!r}.")

@@ -99,11 +99,15 @@ def beside(regret: Regret, size: Sizes, setting: Setting, *, delta: float = 0.05
             for sharp in (False, True)
         )
         terms[f"drift_{lag}"] = (measured, *limits)
+
+    def finite(bound: float | None) -> float | None:  # a bound beyond all numbers says nothing
+        return None if bound is None or not math.isfinite(bound) else float(bound)
+
     document: dict[str, Any] = {
         name: {
             "measured": float(measured),
-            "bound": paper,
-            "sharp_bound": sharp,
+            "bound": finite(paper),
+            "sharp_bound": finite(sharp),
             "holds": all(
                 bound is None or float(measured) <= bound + 1e-9 for bound in (paper, sharp)
             ),
