@@ -88,9 +88,10 @@ def draw(advice: Advice, path: Path) -> None:
         panels = figure.subplots(1, 2, sharey=True)
         for panel, kind in zip(panels, ("paper", "sharp"), strict=True):
             for name, values in advice.terms[kind].items():
+                shown = [value if value > 0 else math.nan for value in values]  # N = 1: no shift
                 panel.plot(
                     advice.windows,
-                    values,
+                    shown,
                     color=colours[name],
                     label=name,
                     linewidth=1 if name == "total" else 1.8,
