@@ -48,7 +48,7 @@ class Config:
     gradients: Literal["sampled", "exact"] = "sampled"
     """Reward gradients from samples, or from the true occupancies of the window's policies."""
     ledger: bool = True
-    """Keep the regret ledger: true regret, split by the theorem, at most twice the time."""
+    """Keep the regret ledger: true regret, split by the theorem, for about twice the time."""
     marks: int = 100
     """How often the policy is measured along the way."""
     episodes: int = 0
