@@ -1,5 +1,6 @@
 """What a user asks of the tabular learner. No JAX here: `--help` reads it."""
 
+import functools
 import math
 import types
 import typing
@@ -57,9 +58,23 @@ class Config:
     """Keep what the policy visits and the reward at every mark, for the report's replay."""
 
 
-def fits(name: str, value: Any) -> bool:
-    """Whether a value is of the type of the option of that name."""
-    return _fits(value, typing.get_type_hints(Config)[name])
+def as_option(name: str, value: Any) -> Any:
+    """A value read from JSON or TOML as the option of that name holds it: a list as a tuple, a
+    whole number as a number where one is meant. ValueError if it is of another type."""
+    hint = _hints()[name]
+    read = value
+    if isinstance(value, list) and all(type(v) in (int, float) for v in value):
+        read = tuple(float(v) for v in value)
+    elif type(value) is int and not _fits(value, hint):
+        read = float(value)
+    if not _fits(read, hint):
+        raise ValueError(f"{name} is {value!r}")
+    return read
+
+
+@functools.cache
+def _hints() -> dict[str, Any]:
+    return typing.get_type_hints(Config)
 
 
 def _fits(value: Any, hint: Any) -> bool:

@@ -340,8 +340,9 @@ class Run(eqx.Module):
         return self.returns, self.regret, self.glimpse
 
 
-def sampled_return(mdp: MDP, pi: Policy, episodes: int, protocol: Protocol, *, key: Array) -> Array:
+def sampled_return(mdp: MDP, pi: Policy, protocol: Protocol, *, key: Array) -> Array:
     """The mean return of some episodes, as the paper measures."""
+    episodes = protocol.episodes
     starting, acting = jax.random.split(key)
     s = _draw(mdp.nu, jax.random.uniform(starting, (episodes,)))
     walkers = Walkers(h=jnp.zeros(episodes, jnp.int32), s=s)
@@ -403,7 +404,7 @@ def advance(
     def account(state: State, key: Array) -> Measured:
         if protocol.episodes:  # drawn apart from the run, which goes on as if not measured
             here = jax.random.fold_in(jax.random.fold_in(key, 2**32 - 1), state.k)
-            returns = sampled_return(mdp, state.pi, protocol.episodes, protocol, key=here)
+            returns = sampled_return(mdp, state.pi, protocol, key=here)
         else:
             returns = mdps.value(mdp, state.pi, mdp.reward)
         glimpse = glance(mdp, state) if protocol.replay else None

@@ -24,12 +24,12 @@ def mirror(logits: Logits, Q: Values, sigma: Float[Array, ""]) -> Logits:
 
     In log space, so that an action driven to e⁻¹⁰⁰⁰ can still come back.
     """
-    logits = logits + sigma * Q
-    return logits - jnp.max(logits, axis=-1, keepdims=True)
+    return climb(logits, Q, sigma)
 
 
 def climb(logits: Logits, slope: Logits, ascent: Float[Array, ""]) -> Logits:
-    """θ_k = θ_{k−1} + α ∇_θ J(π_θ, μ_k): the gradient players' step, α constant."""
+    """θ_k = θ_{k−1} + α · slope, the largest entry per state back at zero. With a constant α and
+    ∇_θ J(π_θ, μ_k) it is the gradient players' step, with σ and Q the mirror step."""
     logits = logits + ascent * slope
     return logits - jnp.max(logits, axis=-1, keepdims=True)
 

@@ -1,16 +1,52 @@
 """What is written down of a run: a row a mark, and the regret beside its bounds."""
 
-from typing import Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from understudy.experiments import runs
 from understudy.imitation import Plan
 from understudy.mdp import MDP
 from understudy.model import theory_scale
+from understudy.tabular import Glimpse
 from understudy.theory import check
 from understudy.theory.bounds import Sizes
 from understudy.theory.ledger import Regret
+
+
+class Outcome(NamedTuple):
+    """What came out of a batch of runs, or of one."""
+
+    returns: Any  # (marks,), by seed where it is a batch
+    regret: Regret | None
+    glimpse: Glimpse | None
+    policy: Any
+    reward: Any
+
+    def of(self, i: int) -> "Outcome":
+        """One run of the batch."""
+        return jax.tree.map(lambda x: np.asarray(x[i]), self)
+
+
+def record(
+    folder: Path,
+    request: Mapping[str, Any],
+    summary: Mapping[str, Any],
+    planned: Plan,
+    mdp: MDP,
+    one: Outcome,
+) -> dict[str, Any]:
+    """Write a run's folder; return its summary, with the ledger where one was kept."""
+    booked = {} if one.regret is None else {"ledger": ledger(one.regret, planned, mdp)}
+    summary = {**summary, **booked}
+    replay = None if one.glimpse is None else vars(one.glimpse)
+    runs.begin(folder, request)
+    runs.append(folder, rows(planned, one.returns, one.regret))
+    runs.finish(folder, {"policy": one.policy, "reward": one.reward}, summary, replay)
+    return summary
 
 
 def rows(planned: Plan, returns: np.ndarray, regret: Regret | None) -> list[dict[str, Any]]:

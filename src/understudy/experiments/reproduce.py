@@ -56,14 +56,12 @@ def return_table(stored: list[StoredRun]) -> Table:
     t.add_column("N", justify="right")
     for at in shown:
         t.add_column(f"@{at:,}", justify="right")
-    previous = None
-    for (env, window), cell in by_cell(stored).items():
-        if previous not in (None, env):
-            t.add_section()
-        label = f"{verdicts.small(env)} ({cell[0].expert_return:.2f})" if previous != env else ""
-        means = [np.mean([run.at(at) for run in cell]) for at in shown]
-        t.add_row(label, window, *(f"{mean:.2f}" for mean in means))
-        previous = env
+    for env, cells in figures.by_panel(stored).items():
+        t.add_section()
+        for place, (window, cell) in enumerate(cells.items()):
+            label = "" if place else f"{verdicts.small(env)} ({cell[0].expert_return:.2f})"
+            means = [np.mean([run.at(at) for run in cell]) for at in shown]
+            t.add_row(label, window, *(f"{mean:.2f}" for mean in means))
     return t
 
 
@@ -77,11 +75,3 @@ def verdict_table(judged: list[dict[str, Any]]) -> Table:
     for row in judged:
         t.add_row(row["claim"], row["measured"], row["rule"], "yes" if row["holds"] else "NO")
     return t
-
-
-def by_cell(stored: list[StoredRun]) -> dict[tuple[str, str], list[StoredRun]]:
-    """Runs by (env, N), in order."""
-    cells: dict[tuple[str, str], list[StoredRun]] = {}
-    for run in stored:
-        cells.setdefault((run.env, run.window), []).append(run)
-    return cells

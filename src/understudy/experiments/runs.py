@@ -25,7 +25,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from understudy.config import Config, fits
+from understudy.config import Config, as_option
 from understudy.errors import UserError
 from understudy.experiments import store
 
@@ -106,11 +106,22 @@ def versions() -> dict[str, str]:
 def done(folder: Path) -> bool:
     """Whether the marker is there, and the files that it names are as long as it says."""
     try:
-        marker = json.loads((folder / MARKER).read_text())
-        sizes = {name: (folder / name).stat().st_size for name in marker.get("files", {})}
-    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
+        summary(folder)
+    except UserError:
         return False
-    return sizes == marker.get("files", {})
+    return True
+
+
+def summary(folder: Path) -> dict[str, Any]:
+    """What the marker says of a finished run."""
+    try:
+        marker = json.loads((folder / MARKER).read_text())
+        files = marker.get("files", {})
+        if {name: (folder / name).stat().st_size for name in files} == files:
+            return marker
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
+        pass
+    raise UserError(f"The run {folder} has not finished, or a file of it was cut short.")
 
 
 def begin(folder: Path, request: Mapping[str, Any]) -> None:
@@ -179,10 +190,7 @@ def _check_kinds(request: dict[str, Any], expert_return: Any) -> None:
         if not isinstance(value, kind) or isinstance(value, bool):
             raise ValueError(f"its {name} is {value!r}")
     for name in {field.name for field in dataclasses.fields(Config)} & set(config):
-        value = tuple(config[name]) if isinstance(config[name], list) else config[name]
-        value = float(value) if type(value) is int and not fits(name, value) else value
-        if not fits(name, value):
-            raise ValueError(f"its {name} is {config[name]!r}")
+        as_option(name, config[name])
     if "window" not in config or not np.isfinite(expert_return):
         raise ValueError("it has no window, or no expert")
 
@@ -190,9 +198,7 @@ def _check_kinds(request: dict[str, Any], expert_return: Any) -> None:
 def read(folder: Path) -> StoredRun:
     """One finished run, checked."""
     request = store.read_json(folder / "config.json", "The run's")
-    if not done(folder):
-        raise UserError(f"The run {folder} has not finished, or a file of it was cut short.")
-    summary = store.read_json(folder / MARKER, "The run's")
+    told = summary(folder)
     request.pop("versions", None)
     try:
         lines = (folder / "metrics.jsonl").read_text().splitlines()
@@ -204,7 +210,7 @@ def read(folder: Path) -> StoredRun:
         run = StoredRun(
             folder=folder,
             request=request,
-            summary=summary,
+            summary=told,
             interactions=np.array([row["interactions"] for row in rows], dtype=int),
             updates=np.array([row["updates"] for row in rows], dtype=int),
             returns=np.array([row["return"] for row in rows], dtype=float),

@@ -14,16 +14,14 @@ import itertools
 import re
 import time
 import tomllib
-import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
-from understudy.config import Config, check, fits
+from understudy.config import Config, as_option, check
 from understudy.envs import catalog
 from understudy.errors import UserError
 from understudy.experiments import account, console, runner, runs, store
@@ -74,14 +72,14 @@ def run(sweep: Sweep, out: Path) -> dict[str, Any]:
     begun = time.perf_counter()
     with store.output_folder(out):
         cells = _cells(sweep, out)
-        of_job = {id(cell.job): cell for cell in cells}
+        waiting = {id(cell.job): (cell, len(left)) for cell in cells if (left := cell.left)}
         total = sum(len(cell.folders) for cell in cells)
-        left = sum(len(cell.left) for cell in cells)
+        left = sum(count for _, count in waiting.values())
         with console.bar() as bar:
             compiling = bar.add_task("compiling programs", total=None, visible=left > 0)
             running = bar.add_task("runs", total=total, completed=total - left, visible=False)
             practice = bar.add_task(
-                "interactions", total=sum(_cost(cell) for cell in cells if cell.left), visible=False
+                "interactions", total=sum(_cost(c) for c, _ in waiting.values()), visible=False
             )
             best: dict[str, float] = {}
 
@@ -91,7 +89,7 @@ def run(sweep: Sweep, out: Path) -> dict[str, Any]:
                     bar.update(task, visible=done == of)
 
             def keep(job: runner.Job, result: Run) -> None:
-                cell = of_job[id(job)]
+                cell, _ = waiting[id(job)]
                 bar.advance(running, _write(cell, result))
                 env, top = cell.requests[0]["env"], float(np.asarray(result.returns)[:, -1].max())
                 best[env] = max(best.get(env, top), top)
@@ -100,7 +98,7 @@ def run(sweep: Sweep, out: Path) -> dict[str, Any]:
 
             done = runner.run_jobs(
                 [cell.job for cell in cells],
-                wanted=lambda job: bool(of_job[id(job)].left),
+                wanted=lambda job: id(job) in waiting,
                 keep=keep,
                 compiled=compiled,
                 progress=lambda more: bar.advance(practice, more),
@@ -157,26 +155,21 @@ def _write(cell: Cell, result: Run) -> int:
     """Write the runs of a cell that were not there yet; how many."""
     job, left = cell.job, cell.left
     expert = expert_return(job.problem)
-    batch = result.returns, result.regret, result.glimpse, result.state.pi, result.state.mu
+    batch = account.Outcome(*result.measured, policy=result.state.pi, reward=result.state.mu)
     for i in left:
-        returns, regret, glimpse, pi, mu = jax.tree.map(lambda x, i=i: np.asarray(x[i]), batch)
-        if not np.isfinite(pi).all():
+        one = batch.of(i)
+        if not np.isfinite(one.policy).all():
             raise UserError(
                 f"The policy of {cell.folders[i].name} became NaN; use smaller step sizes."
             )
-        summary: dict[str, Any] = {
-            "return": float(returns[-1]),
+        summary = {
+            "return": float(one.returns[-1]),
             "expert_return": expert,
             "interactions": job.plan.iterations * job.plan.protocol.fresh,
             "iterations": job.plan.iterations,
             **account.step_sizes(job.plan),
         }
-        if regret is not None:
-            summary["ledger"] = account.ledger(regret, job.plan, job.problem.mdp)
-        runs.begin(cell.folders[i], cell.requests[i])
-        runs.append(cell.folders[i], account.rows(job.plan, returns, regret))
-        replay = None if glimpse is None else vars(glimpse)
-        runs.finish(cell.folders[i], {"policy": pi, "reward": mu}, summary, replay)
+        account.record(cell.folders[i], cell.requests[i], summary, job.plan, job.problem.mdp, one)
     return len(left)
 
 
@@ -244,7 +237,7 @@ def _seeds(given: Any) -> tuple[int, ...] | None:
     return None if listed is None else tuple(dict.fromkeys(listed))
 
 
-def _list_of(values: object, kind: type | types.UnionType) -> bool:
+def _list_of(values: object, kind: type) -> bool:
     return (
         isinstance(values, list)
         and bool(values)
@@ -259,12 +252,10 @@ def _option(path: Path, name: str, value: Any) -> Any:
         near = ", ".join(options)
         raise UserError(f"The sweep {path}: there is no option '{name}'; the options are {near}.")
     read = str(value) if name == "window" and type(value) is int else value  # N as a number
-    read = tuple(float(v) for v in read) if _list_of(read, int | float) else read
-    if type(read) is int and not fits(name, read):
-        read = float(read)  # a whole number is a number too
-    if not fits(name, read):
+    try:
+        return as_option(name, read)
+    except ValueError:
         raise UserError(
             f"The sweep {path}: {name} = {value!r} is not what that option takes; "
             f"see understudy train --help."
-        )
-    return read
+        ) from None

@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from rich.table import Table
@@ -88,18 +87,11 @@ def train(
             "iterations": planned.iterations,
             **account.step_sizes(planned),
         }
-        regret = jax.tree.map(lambda x: x[0], result.regret)
-        if regret is not None:
-            summary["ledger"] = account.ledger(regret, planned, task.mdp)
-        replay = (
-            None if result.glimpse is None else {n: x[0] for n, x in vars(result.glimpse).items()}
-        )
+        only = account.Outcome(
+            result.returns, result.regret, result.glimpse, result.policy, result.reward
+        ).of(0)
         with store.together(out, FILES) as draft:  # in this order, the marker last
-            runs.begin(draft, request)
-            runs.append(draft, account.rows(planned, result.returns[0], regret))
-            reached = {"policy": result.policy[0], "reward": result.reward[0]}
-            runs.finish(draft, reached, summary, replay)
-    return summary
+            return account.record(draft, request, summary, planned, task.mdp, only)
 
 
 def refuse_another_run(out: Path, request: dict[str, Any]) -> None:
@@ -164,9 +156,7 @@ def load(run: Path) -> tuple[dict[str, Any], np.ndarray]:
     for name, kind in kinds.items():
         if not isinstance(asked.get(name), kind) or isinstance(asked.get(name), bool):
             raise UserError(f"{config} is not a run's config: '{name}' is {asked.get(name)!r}.")
-    if not runs.done(run):
-        raise UserError(f"The run {run} has not finished, or a file of it was cut short.")
-    expert = store.read_json(run / runs.MARKER, "The run's").get("expert_return")
+    expert = runs.summary(run).get("expert_return")
     if not isinstance(expert, int | float) or not np.isfinite(expert):
         raise UserError(f"{run / runs.MARKER} is not a run's: 'expert_return' is {expert!r}.")
     if not 1 <= asked["horizon"] <= 10**6:

@@ -48,6 +48,10 @@ def small(room: str) -> str:
     return room.removeprefix("EmptyRoom-").replace("x", "×")
 
 
+def when(interactions: int | None) -> str:
+    return "no time" if interactions is None else f"{interactions:,}"
+
+
 def decide(claim: str, measured: str, holds: bool, rule: str) -> dict[str, Any]:
     return {"claim": claim, "measured": measured, "holds": bool(holds), "rule": rule}
 
@@ -69,7 +73,7 @@ def figure_1(curves: Curves) -> list[dict[str, Any]]:
     found.append(
         decide(
             f"N = 1 needs the whole 10,000 interactions in {small(smallest)}",
-            f"reaches {MATCHES} at {'no time' if needed is None else f'{needed:,}'}",
+            f"reaches {MATCHES} at {when(needed)}",
             needed is not None and needed > 5_000,
             f"reaches {MATCHES} of the expert by 10,000, and not within 5,000",
         )
@@ -89,7 +93,7 @@ def figure_1(curves: Curves) -> list[dict[str, Any]]:
     found.append(
         decide(
             "Small N suffers as the room grows",
-            "N = 4 reaches 0.9 at " + each(times, lambda t: "no time" if t is None else f"{t:,}"),
+            "N = 4 reaches 0.9 at " + each(times, when),
             all(a < b for a, b in itertools.pairwise(ordered)),
             "interactions that N = 4 needs to 0.9 of the expert grow with the room",
         )
@@ -117,9 +121,7 @@ def figure_3(curves: Curves) -> list[dict[str, Any]]:
     for room in curves.rooms:
         times = {N: curves.reached(room, N, 0.9) for N in (1, 4, 32, 128)}
         slowest = np.inf if times[1] is None else times[1]
-        listed = ", ".join(
-            f"N = {N}: {'no time' if t is None else f'{t:,}'}" for N, t in times.items()
-        )
+        listed = ", ".join(f"N = {N}: {when(t)}" for N, t in times.items())
         found.append(
             decide(
                 f"Every N > 1 converges faster than N = 1 in {small(room)}",
