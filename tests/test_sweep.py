@@ -1,13 +1,11 @@
 """Sweeps: data in, a folder a run, and the same bytes however often they are stopped."""
 
 import json
-import os
 import random
 import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -39,10 +37,6 @@ def contents(folder):
             assert not path.name.startswith("."), path
             found[str(path.relative_to(folder))] = path.read_bytes()
     return found
-
-
-def written(folder):
-    return sum(len(names) for _, _, names in os.walk(folder))
 
 
 @pytest.fixture(scope="module")
@@ -100,25 +94,31 @@ def test_what_is_listed_twice_is_run_once(tmp_path):
     assert sweep.run(asked, tmp_path / "out")["runs"] == 1
 
 
+# The command line, killed by itself just before it writes or renames its n-th file.
+DOOMED = """
+import os, signal, sys
+from understudy.cli import main
+left = int(sys.argv.pop())
+def count(event, arguments):
+    global left
+    writes = event == "os.rename" or (event == "open" and arguments[1] in ("w", "a"))
+    if writes and "runs/forty" in str(arguments[0]):
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(count)
+main()
+"""
+
+
 def test_killed_ten_times_it_ends_with_the_same_bytes(whole, tmp_path):
     folder, _ = whole
     (tmp_path / "forty.toml").write_text(FORTY)
-    command = [sys.executable, "-c", "from understudy.cli import main; main()"]
-    command += ["sweep", "forty.toml"]
     moments, done_after = random.Random(0), []
-    for attempt in range(10):
-        running = subprocess.Popen(
-            command, cwd=tmp_path, stderr=subprocess.DEVNULL, start_new_session=True
-        )
-        # Every other one while it starts, the others once some more files are there.
-        before = written(tmp_path)
-        enough = before + moments.randint(1, 30) if attempt % 2 else 10**6
-        until = time.monotonic() + (60 if attempt % 2 else moments.uniform(0.5, 4))
-        while time.monotonic() < until and running.poll() is None:
-            if written(tmp_path) >= enough:
-                break
-        os.killpg(running.pid, signal.SIGKILL) if running.poll() is None else None
-        running.wait()
+    for _ in range(10):
+        command = [sys.executable, "-c", DOOMED, "sweep", "forty.toml", str(moments.randint(1, 35))]
+        killed = subprocess.run(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
+        assert killed.returncode == -signal.SIGKILL
         done_after.append(len(list(tmp_path.rglob("done.json"))))
     assert done_after == sorted(done_after)  # nothing that was done is lost
     assert len({n for n in done_after if 0 < n < 40}) >= 3  # it was caught in the middle
