@@ -13,6 +13,7 @@ import tyro
 from tyro.conf import OmitArgPrefixes, Positional, arg, subcommand
 
 from understudy.config import Config
+from understudy.deep.config import ExpertConfig
 from understudy.errors import UserError
 
 Json = Annotated[bool, arg(help="Print one JSON document on stdout.", name="json")]
@@ -73,6 +74,34 @@ class Evaluate:
 
         summary = train.evaluate(self.run, episodes=self.episodes, seed=self.seed)
         console.err.print(train.summary_table(summary))
+        if self.json:
+            console.print_json(summary)
+
+
+@dataclass(frozen=True)
+class Expert:
+    """Train an expert by Soft Actor-Critic, and write its demonstrations as a Minari dataset.
+
+    Stopped, the same command goes on where it was.
+    """
+
+    env: Positional[str]
+    """The id of a Gymnasium environment with Box observations."""
+    config: OmitArgPrefixes[ExpertConfig] = field(default_factory=ExpertConfig)
+    seed: int = 0
+    out: Path | None = None
+    """The run's folder; runs/expert-ENV-seedSEED if not given."""
+    json: Json = False
+
+    def main(self) -> None:
+        from understudy.experiments import console, expert
+
+        summary = expert.expert(self.env, self.config, seed=self.seed, out=self.out)
+        console.say(
+            f"{summary['env']}: {summary['return']:,.1f} ± {summary['return_std']:.1f} over "
+            f"{summary['episodes']} deterministic episodes, {summary['seconds']:,.0f} s."
+        )
+        console.say(f"Demonstrations: {summary['demos']}")
         if self.json:
             console.print_json(summary)
 
@@ -246,6 +275,7 @@ class Advise:
 Command = (
     Annotated[Train, subcommand("train")]
     | Annotated[Evaluate, subcommand("evaluate")]
+    | Annotated[Expert, subcommand("expert")]
     | Annotated[Reproduce, subcommand("reproduce")]
     | Annotated[SweepFile, subcommand("sweep")]
     | Annotated[Report, subcommand("report")]
@@ -275,7 +305,7 @@ def main() -> None:
         _leave("understudy: stopped.", 130)
 
 
-def parse() -> Train | Evaluate | Reproduce | SweepFile | Report | Draw | Watch | Advise:
+def parse() -> Train | Evaluate | Expert | Reproduce | SweepFile | Report | Draw | Watch | Advise:
     """The command asked for. Tyro explains a mistake in a box; we keep its first sentence."""
     said = io.StringIO()
     try:

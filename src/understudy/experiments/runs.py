@@ -132,9 +132,11 @@ def begin(folder: Path, request: Mapping[str, Any]) -> None:
     store.write_json(folder / "config.json", {**request, "versions": versions()})
 
 
-def append(folder: Path, rows: list[dict[str, Any]]) -> None:
-    with (folder / "metrics.jsonl").open("a") as file:
-        file.write("".join(json.dumps(row, allow_nan=False) + "\n" for row in rows))
+def append(folder: Path, rows: list[dict[str, Any]]) -> int:
+    """Add lines to the metrics; returns how many bytes they are."""
+    lines = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode()
+    with (folder / "metrics.jsonl").open("ab") as file:
+        return file.write(lines)
 
 
 def finish(
@@ -148,8 +150,13 @@ def finish(
     if replay is not None:
         with store.whole(folder / "replay.safetensors") as draft:
             save_file(dict(replay), draft)
+    mark(folder, summary)
+
+
+def mark(folder: Path, summary: Mapping[str, Any]) -> None:
+    """The run is finished: what is in its folder counts."""
     results = [path for path in sorted(folder.iterdir()) if path.name != "config.json"]
-    files = {path.name: path.stat().st_size for path in results}
+    files = {path.name: path.stat().st_size for path in results if path.is_file()}
     store.write_json(folder / MARKER, {**summary, "files": files})
 
 

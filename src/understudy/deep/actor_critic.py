@@ -1,0 +1,182 @@
+"""One policy step on a batch, for the learner (MDPO) and for the expert (SAC) alike.
+
+The actor minimises E_{a~π}[ λ (log π − log π_old) + α log π − Q ]. With λ > 0 it is mirror
+descent policy optimisation, the sampled form of Eq. 3: stay near π_old while Q rises. With λ = 0
+and α tuned to a target entropy it is Soft Actor-Critic. Nothing else differs.
+"""
+
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float32, Key
+
+from understudy.deep.actor import Actor, actor
+from understudy.deep.critic import Critic, critic, follow
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The numbers of the policy step."""
+
+    hidden: tuple[int, ...] = (256, 256)
+    norm: bool = True  # layer norm in the critics
+    actor_rate: float = 3e-4
+    critic_rate: float = 3e-4
+    gamma: float = 0.99
+    tau: float = 0.005
+    kl: float = 0.0  # λ
+    entropy: float = 0.05  # α; where it is tuned, its start
+    target_entropy: float | None = None  # None: α stays
+
+
+class Transitions(eqx.Module):
+    """Points (s, a, s′). `terminated` says that the task ended there; a cut-off episode goes on.
+    There is no reward: the learner's changes, and is asked for anew each time."""
+
+    obs: Float32[Array, "*points S"]
+    action: Float32[Array, "*points A"]
+    next_obs: Float32[Array, "*points S"]
+    terminated: Bool[Array, "*points"]
+
+
+class Agent(eqx.Module):
+    """Everything that the policy step moves."""
+
+    actor: Actor
+    anchor: Actor  # π_old
+    critic: Critic
+    target: Critic
+    log_alpha: Float32[Array, ""]
+    actor_moments: optax.OptState
+    critic_moments: optax.OptState
+    alpha_moments: optax.OptState
+
+
+class Info(eqx.Module):
+    critic_loss: Float32[Array, ""]
+    q: Float32[Array, ""]
+    kl: Float32[Array, ""]  # E log π − log π_old
+    entropy: Float32[Array, ""]  # −E log π
+
+
+def init(
+    observations: int, actions: int, tuning: Tuning, *, discrete: bool, key: Key[Array, ""]
+) -> Agent:
+    acting, judging = jax.random.split(key)
+    pi = actor(observations, actions, tuning.hidden, discrete=discrete, key=acting)
+    Q = critic(observations, actions, tuning.hidden, norm=tuning.norm, key=judging)
+    log_alpha = jnp.log(jnp.asarray(max(tuning.entropy, 1e-8), jnp.float32))
+    return Agent(
+        actor=pi,
+        anchor=jax.tree.map(jnp.copy, pi),  # buffers of their own, as the step gives them away
+        critic=Q,
+        target=jax.tree.map(jnp.copy, Q),
+        log_alpha=log_alpha,
+        actor_moments=optax.adam(tuning.actor_rate).init(pi),  # type: ignore[arg-type]
+        critic_moments=optax.adam(tuning.critic_rate).init(Q),  # type: ignore[arg-type]
+        alpha_moments=optax.adam(tuning.actor_rate).init(log_alpha),
+    )
+
+
+def improve(
+    agent: Agent,
+    batch: Transitions,
+    reward: Float32[Array, " batch"],
+    tuning: Tuning,
+    *,
+    key: Key[Array, ""],
+) -> tuple[Agent, Info]:
+    """One step of the critics, the actor, the temperature and the targets."""
+    looking, acting = jax.random.split(key)
+    y = backup(agent, batch, reward, tuning, key=looking)
+    agent, critic_loss = fit(agent, batch, y, tuning)
+    return ascend(agent, batch, critic_loss, tuning, key=acting)
+
+
+def evaluate(
+    agent: Agent,
+    batch: Transitions,
+    reward: Float32[Array, " batch"],
+    tuning: Tuning,
+    *,
+    key: Key[Array, ""],
+) -> tuple[Agent, Float32[Array, ""]]:
+    """One step of the critics alone: the actor stays."""
+    y = backup(agent, batch, reward, tuning, key=key)
+    agent, loss = fit(agent, batch, y, tuning)
+    target = follow(agent.target, agent.critic, tuning.tau)
+    return eqx.tree_at(lambda a: a.target, agent, target), loss
+
+
+def backup(
+    agent: Agent,
+    batch: Transitions,
+    reward: Float32[Array, " batch"],
+    tuning: Tuning,
+    *,
+    key: Key[Array, ""],
+) -> Float32[Array, " batch"]:
+    """r + γ E_{a′~π}[min Q′(s′, a′) − α log π(a′|s′)], nothing beyond a termination."""
+    a = agent.actor.options(batch.next_obs, key=key)
+    soft = agent.target.least(batch.next_obs, a.action) - jnp.exp(agent.log_alpha) * a.log
+    V = jnp.sum(a.weight * soft, axis=0)
+    return reward + tuning.gamma * jnp.where(batch.terminated, 0, V)
+
+
+def fit(
+    agent: Agent, batch: Transitions, y: Float32[Array, " batch"], tuning: Tuning
+) -> tuple[Agent, Float32[Array, ""]]:
+    """A step of both critics towards y."""
+
+    def loss(Q: Critic) -> Array:
+        return jnp.mean((Q(batch.obs, batch.action[None])[:, 0] - y) ** 2)
+
+    value, slope = jax.value_and_grad(loss)(agent.critic)
+    move, moments = optax.adam(tuning.critic_rate).update(slope, agent.critic_moments)
+    Q = optax.apply_updates(agent.critic, move)
+    return eqx.tree_at(lambda a: (a.critic, a.critic_moments), agent, (Q, moments)), value
+
+
+def ascend(
+    agent: Agent,
+    batch: Transitions,
+    critic_loss: Float32[Array, ""],
+    tuning: Tuning,
+    *,
+    key: Key[Array, ""],
+) -> tuple[Agent, Info]:
+    """A step of the actor, then of the temperature and of the targets."""
+    alpha = jnp.exp(agent.log_alpha)
+
+    def loss(pi: Actor) -> tuple[Array, tuple[Array, Array, Array]]:
+        a = pi.options(batch.obs, key=key)
+        old = agent.anchor.log(batch.obs, a.raw) if tuning.kl else a.log
+        Q = agent.critic.least(batch.obs, a.action)
+
+        def expect(x: Array) -> Array:
+            return jnp.mean(jnp.sum(a.weight * x, axis=0))
+
+        cost = expect(tuning.kl * (a.log - old) + alpha * a.log - Q)  # Eq. 3, sampled
+        return cost, (expect(Q), expect(a.log - old), -expect(a.log))
+
+    slope, (q, kl, entropy) = jax.grad(loss, has_aux=True)(agent.actor)
+    move, moments = optax.adam(tuning.actor_rate).update(slope, agent.actor_moments)
+    pi = optax.apply_updates(agent.actor, move)
+    target = follow(agent.target, agent.critic, tuning.tau)
+    agent = eqx.tree_at(
+        lambda a: (a.actor, a.actor_moments, a.target), agent, (pi, moments, target)
+    )
+    return temper(agent, entropy, tuning), Info(critic_loss, q, kl, entropy)
+
+
+def temper(agent: Agent, entropy: Float32[Array, ""], tuning: Tuning) -> Agent:
+    """Where a target entropy is set, α rises while the policy's entropy is below it."""
+    if tuning.target_entropy is None:
+        return agent
+    slope = entropy - tuning.target_entropy
+    move, moments = optax.adam(tuning.actor_rate).update(slope, agent.alpha_moments)
+    log_alpha = optax.apply_updates(agent.log_alpha, move)
+    return eqx.tree_at(lambda a: (a.log_alpha, a.alpha_moments), agent, (log_alpha, moments))

@@ -1,0 +1,78 @@
+"""Checkpoints: any tree of arrays in one safetensors file, written whole or not at all."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from understudy.errors import UserError
+
+FORMAT = "1"
+
+
+def named(tree: Any) -> dict[str, np.ndarray]:
+    """Each array of a tree by its path; keys as their data."""
+    leaves, _ = jax.tree.flatten_with_path(tree)
+    return {jax.tree_util.keystr(path): np.asarray(_plain(leaf)) for path, leaf in leaves}
+
+
+def save(path: Path, arrays: dict[str, np.ndarray], about: dict[str, Any]) -> None:
+    """To a draft's path; the caller moves it into place."""
+    told = {"format": FORMAT, "about": json.dumps(about, allow_nan=False)}
+    save_file({k: np.ascontiguousarray(x) for k, x in arrays.items()}, path, metadata=told)
+
+
+def about(path: Path) -> dict[str, Any]:
+    """What was said of a checkpoint, without its arrays."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            told = file.metadata() or {}
+        if told.get("format") != FORMAT:
+            raise UserError(
+                f"The checkpoint {path} has format {told.get('format')!r}; this version of "
+                f"understudy reads {FORMAT!r}."
+            )
+        return json.loads(told["about"])
+    except (OSError, SafetensorError, ValueError, KeyError) as error:
+        raise UserError(f"The checkpoint {path} cannot be read: {error}") from None
+
+
+def load(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a checkpoint by path."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"The checkpoint {path} cannot be read: {error}") from None
+
+
+def fill(like: Any, arrays: dict[str, np.ndarray], where: str, prefix: str = "") -> Any:
+    """A tree shaped like `like` with the arrays of a checkpoint."""
+
+    def one(path: Any, leaf: Any) -> Any:
+        name = prefix + jax.tree_util.keystr(path)
+        wanted = _plain(leaf)
+        found = arrays.get(name)
+        if found is None or found.shape != wanted.shape or found.dtype != wanted.dtype:
+            raise UserError(
+                f"{where} does not fit: {name} is "
+                f"{'missing' if found is None else f'{found.dtype}{found.shape}'}, not "
+                f"{wanted.dtype}{wanted.shape}."
+            )
+        array = jnp.asarray(found)
+        return jax.random.wrap_key_data(array) if _is_key(leaf) else array
+
+    return jax.tree.map_with_path(one, like)
+
+
+def _is_key(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _plain(leaf: Any) -> Any:
+    return jax.random.key_data(leaf) if _is_key(leaf) else leaf

@@ -1,0 +1,142 @@
+"""Practice in the environment itself: some lanes of a Gymnasium environment, stepped side by side.
+
+An environment cannot be asked for its state. But each episode begins with a seed of its own, so
+the seed and the actions since then say where it stands: to go on after a stop, the unfinished
+episode is played again (`restore`), and is checked to have led to the same place.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import gymnasium
+import numpy as np
+
+from understudy.deep.scaling import Scaling
+from understudy.errors import UserError
+
+Act = Callable[[np.ndarray], np.ndarray]  # observations (lanes, S) → actions (lanes, A)
+Make = Callable[[], gymnasium.Env]
+
+
+@dataclass
+class Lane:
+    """One environment, and the episode that it is in."""
+
+    env: gymnasium.Env
+    obs: np.ndarray
+    episode: int = 0
+    gained: float = 0.0
+    actions: list[np.ndarray] = field(default_factory=list)
+
+
+class Collector:
+    """Steps the lanes, and keeps what is needed to go on after a stop."""
+
+    def __init__(self, make: Make, scaling: Scaling, *, lanes: int, seed: int, name: str) -> None:
+        self.name, self.scaling, self.seed = name, scaling, seed
+        self.ended: list[float] = []  # returns of episodes that ended since they were last asked
+        self.lanes = [Lane(make(), np.zeros(0)) for _ in range(lanes)]
+        for i in range(lanes):
+            self._begin(i, episode=0)
+
+    def practise(self, act: Act, steps: int) -> dict[str, np.ndarray]:
+        """`steps` steps in each lane: (steps · lanes, …) of obs, action, next_obs, terminated and
+        reward, in the networks' units."""
+        rows: list[tuple[np.ndarray, ...]] = []
+        for _ in range(steps):
+            obs = self.scaling.obs(np.stack([lane.obs for lane in self.lanes]))
+            action = act(obs)
+            if not np.isfinite(action).all():
+                raise UserError(
+                    f"The policy's action in {self.name} became NaN; use smaller steps."
+                )
+            taken = self.scaling.decode(action)
+            after, rewards, ends = zip(
+                *(self._step(i, taken[i]) for i in range(len(self.lanes))), strict=True
+            )
+            rows.append(
+                (obs, action, self.scaling.obs(np.stack(after)), np.array(ends), np.array(rewards))
+            )
+        obs, action, after, ends, rewards = (np.concatenate(x) for x in zip(*rows, strict=True))
+        return {
+            "obs": obs,
+            "action": action.astype(np.float32),
+            "next_obs": after,
+            "terminated": ends,
+            "reward": rewards.astype(np.float32),
+        }
+
+    def _step(self, i: int, action: np.ndarray) -> tuple[np.ndarray, float, bool]:
+        lane = self.lanes[i]
+        obs, reward, terminated, truncated = self._ask(lane, action)
+        lane.actions.append(action)
+        lane.obs, lane.gained = obs, lane.gained + reward
+        if terminated or truncated:
+            self.ended.append(lane.gained)
+            self._begin(i, lane.episode + 1)
+        return obs, reward, terminated
+
+    def _ask(self, lane: Lane, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool]:
+        """One step of the environment, which may fail in any way."""
+        shaped = int(action) if self.scaling.discrete else action.reshape(_shape(lane.env))
+        try:
+            obs, reward, terminated, truncated, _ = lane.env.step(shaped)
+        except Exception as error:
+            raise UserError(
+                f"Environment {self.name} failed in episode {lane.episode}, step "
+                f"{len(lane.actions)}: {type(error).__name__}: {error}"
+            ) from error
+        obs = np.asarray(obs)
+        if not np.isfinite(obs).all() or not np.isfinite(float(reward)):
+            raise UserError(
+                f"Environment {self.name} gave an observation or a reward that is not finite "
+                f"(NaN) in episode {lane.episode}, step {len(lane.actions)}."
+            )
+        return obs, float(reward), bool(terminated), bool(truncated)
+
+    def _begin(self, i: int, episode: int) -> None:
+        lane = self.lanes[i]
+        sequence = np.random.SeedSequence([self.seed, i, episode])
+        try:
+            obs, _ = lane.env.reset(seed=int(sequence.generate_state(1)[0]))
+        except Exception as error:
+            raise UserError(
+                f"Environment {self.name} failed at the reset of episode {episode}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        lane.obs, lane.episode, lane.gained, lane.actions = np.asarray(obs), episode, 0.0, []
+
+    # --- stop and go on -----------------------------------------------------------------------
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Where each lane stands, as arrays."""
+        saved = {"ended": np.array(self.ended, np.float64)}
+        for i, lane in enumerate(self.lanes):
+            saved[f"{i}/episode"] = np.array(lane.episode)
+            saved[f"{i}/obs"] = lane.obs
+            saved[f"{i}/actions"] = np.array(lane.actions)
+        return saved
+
+    def restore(self, saved: Mapping[str, np.ndarray]) -> None:
+        """Play each unfinished episode again up to where it stood."""
+        self.ended = saved["ended"].tolist()
+        for i, lane in enumerate(self.lanes):
+            self._begin(i, int(saved[f"{i}/episode"]))
+            for action in saved[f"{i}/actions"]:
+                obs, reward, *_ = self._ask(lane, action)
+                lane.actions.append(action)
+                lane.obs, lane.gained = obs, lane.gained + reward
+            if not np.array_equal(lane.obs, saved[f"{i}/obs"]):
+                raise UserError(
+                    f"Environment {self.name} did not come to the same place when its last "
+                    f"episode was played again, so the run cannot go on exactly: it depends on "
+                    f"more than reset(seed=…) and its actions. Start anew with another --out."
+                )
+
+    def close(self) -> None:
+        for lane in self.lanes:
+            lane.env.close()
+
+
+def _shape(env: gymnasium.Env) -> tuple[int, ...]:
+    return env.action_space.shape or ()

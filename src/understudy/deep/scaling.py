@@ -1,0 +1,77 @@
+"""The border between an environment's units and the networks'."""
+
+from dataclasses import dataclass
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+from understudy.errors import UserError
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Observations are standardised; a box of actions becomes [−1, 1]ᵈ, a choice one-hot."""
+
+    mean: np.ndarray  # of observations, flat
+    std: np.ndarray
+    low: np.ndarray  # of actions, flat; of a choice, its first number
+    high: np.ndarray  # of a choice, its last number
+    discrete: bool
+
+    @property
+    def observations(self) -> int:
+        return len(self.mean)
+
+    @property
+    def actions(self) -> int:
+        return int(self.high[0] - self.low[0]) + 1 if self.discrete else len(self.low)
+
+    def obs(self, raw: np.ndarray) -> np.ndarray:
+        """Into the networks: (n, …) → (n, S)."""
+        flat = np.asarray(raw, np.float32).reshape(len(raw), -1)
+        return (flat - self.mean) / self.std
+
+    def encode(self, raw: np.ndarray) -> np.ndarray:
+        """Actions into the networks: (n, …) → (n, A)."""
+        if self.discrete:
+            return np.eye(self.actions, dtype=np.float32)[np.asarray(raw, int) - int(self.low[0])]
+        flat = np.asarray(raw, np.float32).reshape(len(raw), -1)
+        return 2 * (flat - self.low) / (self.high - self.low) - 1
+
+    def decode(self, action: np.ndarray) -> np.ndarray:
+        """Actions out of the networks: (n, A) → (n, A), or (n,) whole numbers."""
+        if self.discrete:
+            return np.argmax(action, axis=-1) + int(self.low[0])
+        return self.low + (action + 1) / 2 * (self.high - self.low)
+
+
+def of_spaces(env: gymnasium.Env, name: str) -> Scaling:
+    """The scaling of an environment's spaces; observations as they are."""
+    observed, acted = env.observation_space, env.action_space
+    if not isinstance(observed, Box) or observed.dtype is None or observed.dtype.kind not in "fiu":
+        raise UserError(
+            f"Environment {name} has observations {observed}; the deep learner needs a Box of "
+            f"numbers (Gymnasium's FlattenObservation makes one of most others)."
+        )
+    width = int(np.prod(observed.shape))
+    ends: tuple[np.ndarray, np.ndarray]
+    if isinstance(acted, Discrete):
+        ends = (
+            np.array([acted.start], np.float32),
+            np.array([acted.start + acted.n - 1], np.float32),
+        )
+    elif isinstance(acted, Box) and np.isfinite([*acted.low.flat, *acted.high.flat]).all():
+        ends = acted.low.astype(np.float32).ravel(), acted.high.astype(np.float32).ravel()
+    else:
+        raise UserError(
+            f"Environment {name} has actions {acted}; the deep learner needs a bounded Box or "
+            f"Discrete."
+        )
+    return Scaling(
+        mean=np.zeros(width, np.float32),
+        std=np.ones(width, np.float32),
+        low=ends[0],
+        high=ends[1],
+        discrete=isinstance(acted, Discrete),
+    )

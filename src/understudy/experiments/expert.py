@@ -1,0 +1,108 @@
+"""`understudy expert`: train an expert by Soft Actor-Critic, and write its demonstrations."""
+
+import contextlib
+import dataclasses
+import functools
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from understudy.deep import acting, sac, scaling
+from understudy.deep.actor_critic import Tuning
+from understudy.deep.collect import Act, Collector
+from understudy.deep.config import ExpertConfig, check_expert
+from understudy.deep.evaluation import FIRST_SEED, Evaluator
+from understudy.deep.policy import Policy
+from understudy.deep.scaling import Scaling
+from understudy.demos import Demonstrations, minari
+from understudy.envs import catalog
+from understudy.experiments import rehearsal, runs, store
+
+
+def expert(
+    env: str, config: ExpertConfig, *, seed: int = 0, out: Path | None = None
+) -> dict[str, Any]:
+    """Train, write the run's folder and a Minari dataset in it, and return the summary."""
+    check_expert(config)
+    out = out or Path("runs") / f"expert-{env.replace('/', '-').replace(':', '-')}-seed{seed}"
+    request = {"method": "sac", "env": env, "seed": seed, "config": dataclasses.asdict(config)}
+    with contextlib.closing(catalog.make(env)) as world:
+        border = scaling.of_spaces(world, env)
+        shapes = (world.observation_space.shape or (), world.action_space.shape or ())
+    with store.output_folder(out):
+        if rehearsal.finished(out, request):
+            return runs.summary(out)
+        make = functools.partial(catalog.make, env)
+        method = soft_actor_critic(border, config, seed=seed)
+        collector = Collector(make, border, lanes=1, seed=seed, name=env)
+        evaluator = Evaluator(make, border, episodes=config.episodes)
+        with contextlib.closing(collector), contextlib.closing(evaluator):
+            blank = Policy(method.actor(method.state), border, env, *shapes)
+            schedule = rehearsal.Schedule(config.interactions, config.marks, keep_best=True)
+            return rehearsal.run(
+                out,
+                request,
+                method,
+                collector,
+                evaluator,
+                schedule,
+                blank,
+                after=lambda policy, played: demonstrate(out, policy.env, played),
+            )
+
+
+def demonstrate(out: Path, env: str, played: Demonstrations) -> dict[str, Any]:
+    """The policy's episodes as a Minari dataset below the run's folder."""
+    stem = env.split(":")[-1].split("/")[-1]
+    with contextlib.closing(catalog.make(env)) as world:
+        written = minari.write(
+            out / "demos",
+            f"understudy/{stem}/expert-v0",
+            played,
+            world,
+            algorithm="Soft Actor-Critic",
+            description=f"{len(played)} deterministic episodes of an expert in {env}, mean return "
+            f"{played.returns.mean():.1f}.",
+            seeds=range(FIRST_SEED, FIRST_SEED + len(played)),
+        )
+    return {"demos": str(written)}
+
+
+def soft_actor_critic(border: Scaling, config: ExpertConfig, *, seed: int) -> rehearsal.Method:
+    """SAC with a target entropy of minus one per action dimension; of a choice, 0.3 log A."""
+    S, A = border.observations, border.actions
+    tuning = Tuning(
+        hidden=(config.hidden, config.hidden),
+        norm=config.layer_norm,
+        actor_rate=config.rate,
+        critic_rate=config.rate,
+        gamma=config.gamma,
+        tau=config.tau,
+        entropy=1.0,
+        target_entropy=0.3 * float(np.log(A)) if border.discrete else -float(A),
+    )
+    state = sac.init(
+        S,
+        A,
+        tuning,
+        discrete=border.discrete,
+        fresh=config.fresh,
+        slots=max(1, config.interactions // config.fresh),
+        key=jax.random.key(seed),
+    )
+
+    def act(state: sac.State, n: int) -> Act:
+        if n >= config.explore:
+            return acting.sampling(state.agent.actor, state.key, n)
+        return acting.exploring(A, state.key, n, discrete=border.discrete)
+
+    def step(state: sac.State, practised: dict[str, np.ndarray], n: int) -> tuple[sac.State, dict]:
+        updates = 0 if n < config.explore else config.fresh
+        state, info = sac.step(
+            state, sac.segment(practised), tuning=tuning, steps=updates, batch=config.batch
+        )
+        return state, vars(info) if updates else {}
+
+    return rehearsal.Method(state, config.fresh, act, step, lambda state: state.agent.actor)

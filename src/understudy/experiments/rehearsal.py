@@ -1,0 +1,221 @@
+"""A deep run: practise, update, measure; stop it anywhere, and the same command goes on.
+
+The run's folder is the one of `runs`, and holds besides, while the run is under way,
+`checkpoint.safetensors`: networks, optimisers, keys, the replay with its segments, and where each
+environment stands. What is written after a checkpoint is written again, so however often a run is
+stopped, it ends with the same bytes.
+"""
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from understudy.deep import acting, checkpoint
+from understudy.deep import policy as policies
+from understudy.deep.actor import Actor
+from understudy.deep.collect import Act, Collector
+from understudy.deep.evaluation import Evaluator
+from understudy.deep.policy import Policy
+from understudy.demos import Demonstrations
+from understudy.errors import UserError
+from understudy.experiments import console, runs, store
+
+CHECKPOINT = "checkpoint.safetensors"
+SECONDS = 60.0  # between checkpoints
+
+
+@dataclass(frozen=True)
+class Method:
+    """What learns: the expert or the learner, each as a state and functions of it."""
+
+    state: Any  # where it begins
+    fresh: int  # steps of each environment per iteration
+    act: Callable[[Any, int], Act]  # how it practises, after so many interactions
+    step: Callable[[Any, dict[str, np.ndarray], int], tuple[Any, dict[str, Any]]]
+    actor: Callable[[Any], Actor]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    interactions: int
+    marks: int  # evaluations
+    keep_best: bool  # the policy of the best evaluation, or the last one
+    checkpoint_seconds: float = SECONDS
+
+
+@dataclass
+class Place:
+    """How far a run is."""
+
+    state: Any
+    best: Actor
+    interactions: int = 0
+    metrics: int = 0  # bytes of metrics.jsonl that count
+    best_return: float = -math.inf
+    seconds: float = 0.0
+
+
+def run(
+    folder: Path,
+    request: Mapping[str, Any],
+    method: Method,
+    collector: Collector,
+    evaluator: Evaluator,
+    schedule: Schedule,
+    policy: Policy,
+    *,
+    expert_return: float | None = None,
+    after: Callable[[Policy, Demonstrations], dict[str, Any]] = lambda policy, played: {},
+) -> dict[str, Any]:
+    """Learn in `folder`, going on from its checkpoint if it has one, and return the summary.
+    `policy` says how to export the actor. `after` is called with the policy reached and its
+    episodes before the marker is written; what it returns joins the summary."""
+    place = resume(folder, request, method, collector)
+    each = method.fresh * len(collector.lanes)
+    total = max(1, schedule.interactions // each) * each
+    marks = set(np.linspace(0, total // each, schedule.marks + 1).round().astype(int) * each)
+    begun, saved = time.perf_counter() - place.seconds, time.perf_counter()
+
+    def measure(info: Mapping[str, Any]) -> None:
+        row = evaluate(place, method, evaluator, collector, info)
+        place.metrics += runs.append(folder, [row])
+        told = f"return {row['return']:,.0f}"
+        if expert_return and expert_return > 0:
+            told += f", {row['return'] / expert_return:.0%} of the expert's"
+        bar.update(task, description=f"{request['env']}, {told}, interactions")
+        if not console.err.is_terminal:
+            console.say(f"{place.interactions:,} interactions: {told}")
+
+    with console.bar() as bar:
+        task = bar.add_task(f"{request['env']}, interactions", total=total)
+        bar.update(task, completed=place.interactions)
+        try:
+            if place.interactions == 0:
+                measure({})
+            while place.interactions < total:
+                act = method.act(place.state, place.interactions)
+                practised = collector.practise(act, method.fresh)
+                place.state, info = method.step(place.state, practised, place.interactions)
+                place.interactions += each
+                if place.interactions in marks:
+                    refuse_nan(info)
+                    measure(info)
+                bar.update(task, completed=place.interactions)
+                if time.perf_counter() - saved >= schedule.checkpoint_seconds:
+                    refuse_nan(info)
+                    place.seconds, saved = time.perf_counter() - begun, time.perf_counter()
+                    keep(folder, place, collector)
+        except UserError as error:
+            after = f"at {place.interactions:,} interactions"
+            there = (folder / CHECKPOINT).exists()
+            kept = (
+                "; the last checkpoint is intact, the same command goes on from it" if there else ""
+            )
+            raise UserError(f"{str(error).rstrip('.')} ({after}{kept}).") from error
+    place.seconds = time.perf_counter() - begun
+    actor = place.best if schedule.keep_best else method.actor(place.state)
+    exported = dataclasses.replace(policy, actor=actor)
+    played = evaluator(acting.deterministic(actor))
+    policies.save(folder, exported)
+    summary = {
+        "return": float(played.returns.mean()),
+        "return_std": float(played.returns.std()),
+        "episodes": len(played),
+        **({} if expert_return is None else {"expert_return": expert_return}),
+        "interactions": place.interactions,
+        "seconds": round(place.seconds, 1),
+        "run": str(folder),
+        **{name: request[name] for name in ("env", "seed")},
+        **after(exported, played),
+    }
+    (folder / CHECKPOINT).unlink(missing_ok=True)
+    runs.mark(folder, summary)
+    return summary
+
+
+def finished(folder: Path, request: Mapping[str, Any]) -> bool:
+    """Whether this very run has ended in `folder`. Another run, or anything else, is refused."""
+    if not any(folder.iterdir()):
+        return False
+    if (folder / "config.json").exists():
+        there = store.read_json(folder / "config.json", "The run's")
+        there.pop("versions", None)
+        if there == store.plain(request):
+            return runs.done(folder)
+    raise UserError(f"The folder {folder} holds something else than this run; choose --out.")
+
+
+def resume(folder: Path, request: Mapping[str, Any], method: Method, collector: Collector) -> Place:
+    """Where the run in `folder` stands: at its checkpoint, or at the beginning."""
+    first = Place(method.state, jax.tree.map(jnp.copy, method.actor(method.state)))
+    path = folder / CHECKPOINT
+    if not path.exists():
+        runs.begin(folder, request)
+        return first
+    told, arrays = checkpoint.about(path), checkpoint.load(path)
+    where = f"The checkpoint {path}"
+    lanes = {name[len("lanes/") :]: x for name, x in arrays.items() if name.startswith("lanes/")}
+    collector.restore(lanes)
+    with (folder / "metrics.jsonl").open("r+") as file:
+        file.truncate(told["metrics"])  # what was measured after the checkpoint comes again
+    return Place(
+        state=checkpoint.fill(first.state, arrays, where, prefix="state"),
+        best=checkpoint.fill(first.best, arrays, where, prefix="best"),
+        interactions=told["interactions"],
+        metrics=told["metrics"],
+        best_return=-math.inf if told["best_return"] is None else told["best_return"],
+        seconds=told["seconds"],
+    )
+
+
+def keep(folder: Path, place: Place, collector: Collector) -> None:
+    """Write a checkpoint in place of the last."""
+    about = {
+        "interactions": place.interactions,
+        "metrics": place.metrics,
+        "best_return": place.best_return if math.isfinite(place.best_return) else None,
+        "seconds": place.seconds,
+    }
+    arrays = {f"lanes/{name}": x for name, x in collector.state().items()}
+    arrays |= {f"state{name}": x for name, x in checkpoint.named(place.state).items()}
+    arrays |= {f"best{name}": x for name, x in checkpoint.named(place.best).items()}
+    with store.whole(folder / CHECKPOINT) as draft:
+        checkpoint.save(draft, arrays, about)
+
+
+def evaluate(
+    place: Place,
+    method: Method,
+    evaluator: Evaluator,
+    collector: Collector,
+    info: Mapping[str, Any],
+) -> dict[str, Any]:
+    """A row of metrics; the best policy so far is noted."""
+    actor = method.actor(place.state)
+    played = evaluator(acting.deterministic(actor))
+    mean = float(played.returns.mean())
+    if mean > place.best_return:
+        place.best, place.best_return = jax.tree.map(jnp.copy, actor), mean
+    practised, collector.ended = collector.ended, []
+    return {
+        "interactions": place.interactions,
+        "return": mean,
+        "return_std": float(played.returns.std()),
+        "length": float(np.mean([len(a) for a in played.actions])),
+        "practice_return": float(np.mean(practised)) if practised else None,
+        **{name: float(np.asarray(x).mean()) for name, x in info.items()},
+    }
+
+
+def refuse_nan(info: Mapping[str, Any]) -> None:
+    for name, value in info.items():
+        if not np.isfinite(np.asarray(value)).all():
+            raise UserError(f"The learner's {name.replace('_', ' ')} became NaN; use smaller steps")
