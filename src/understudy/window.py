@@ -5,6 +5,8 @@ axis of `size` points. The window keeps the last `slots` of them, each labelled 
 It knows nothing of who uses it.
 
 `N = 1` is on-policy learning and `N = all` is full replay; neither is a branch.
+
+Weights are float64, whoever recalls: among 10⁵ policies a float32 sum would lose the last of them.
 """
 
 import math
@@ -17,6 +19,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from understudy.errors import UserError
+
+jax.config.update("jax_enable_x64", True)
 
 
 class Window(eqx.Module):

@@ -21,7 +21,8 @@ def _sample(actor: Actor, obs: Array, key: Array, count: Array) -> Array:
 def _explore(key: Array, count: Array, obs: Array, *, actions: int, discrete: bool) -> Array:
     key, shape = jax.random.fold_in(key, count), (len(obs), actions)
     if discrete:
-        return jax.nn.one_hot(jax.random.randint(key, shape[:1], 0, actions), actions)
+        chosen = jax.random.randint(key, shape[:1], 0, actions)
+        return jax.nn.one_hot(chosen, actions, dtype=jnp.float32)
     return jax.random.uniform(key, shape, jnp.float32, minval=-1, maxval=1)
 
 

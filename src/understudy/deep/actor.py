@@ -58,6 +58,10 @@ class Actor(eqx.Module):
         """The action of a deterministic policy."""
         raise NotImplementedError
 
+    def tv(self, other: "Actor", obs: Obs) -> Log:
+        """TV(π ‖ π′) at each observation, or a bound on it."""
+        raise NotImplementedError
+
 
 class Gaussian(Actor):
     """a = tanh(u), u ~ N(mean(s), std(s))."""
@@ -91,6 +95,13 @@ class Gaussian(Actor):
     def mode(self, obs: Obs) -> Action:
         return jnp.tanh(self.parameters(obs)[0])
 
+    def tv(self, other: Actor, obs: Obs) -> Log:
+        """Pinsker's bound √(KL/2); squashing changes neither TV nor KL."""
+        assert isinstance(other, Gaussian)
+        (m, s), (n, t) = self.parameters(obs), other.parameters(obs)
+        kl = t - s + (jnp.exp(2 * s) + (m - n) ** 2) / (2 * jnp.exp(2 * t)) - 0.5
+        return jnp.minimum(jnp.sqrt(jnp.maximum(jnp.sum(kl, axis=-1), 0) / 2), 1)
+
 
 class Categorical(Actor):
     """One of A actions, as a one-hot vector. There is nothing to squash: raw is the action."""
@@ -120,6 +131,11 @@ class Categorical(Actor):
     def mode(self, obs: Obs) -> Action:
         log = self.log_probabilities(obs)
         return jax.nn.one_hot(jnp.argmax(log, axis=-1), log.shape[-1], dtype=log.dtype)
+
+    def tv(self, other: Actor, obs: Obs) -> Log:
+        assert isinstance(other, Categorical)
+        here, there = self.log_probabilities(obs), other.log_probabilities(obs)
+        return jnp.sum(jnp.abs(jnp.exp(here) - jnp.exp(there)), axis=-1) / 2
 
 
 def log_squashed(

@@ -1,8 +1,146 @@
 """What a user asks of the deep learner and of the expert. No JAX here: `--help` reads it."""
 
+import dataclasses
+import math
 from dataclasses import dataclass
+from typing import Literal
 
 from understudy.errors import UserError
+
+Preset = Literal["fast", "paper", "paper-swapped"]
+
+
+@dataclass(frozen=True)
+class DeepConfig:
+    """How to learn with networks. The defaults are those of the chosen preset."""
+
+    interactions: int = 100_000
+    """Environment steps in all."""
+    window: str = "all"
+    """Policies to reuse for the reward: 'adaptive', N, 'all', or a growing 'c*k^a'."""
+    beta: Literal["uniform", "geometric", "triangular", "optimal"] | tuple[float, ...] = "uniform"
+    """Weights of the policies: a shape, or N numbers, most recent first."""
+    points: int = 256
+    """Data points m of the agent, and as many of the expert, per reward update."""
+    fresh: int | None = 8
+    """New interactions per iteration; None: max(1, m // N), the equal estimation budget."""
+    replay: int | None = None
+    """Interactions kept for the policy's steps; None: all."""
+    envs: int = 1
+    """Copies of the environment stepped side by side."""
+    reward_steps: int = 8
+    """Discriminator steps per iteration."""
+    policy_steps: int = 8
+    """MDPO steps per iteration."""
+    batch: int = 128
+    """Points per MDPO step."""
+    kl: float = 0.1
+    """How strongly the policy is held to the one before (1 / step size of the mirror step)."""
+    anchor: int = 1
+    """That policy is renewed every so many iterations."""
+    entropy: float = 0.05
+    """Weight of the policy's entropy."""
+    gamma: float = 0.98
+    """Discount."""
+    tau: float = 0.01
+    """How fast the target critics follow."""
+    hidden: int = 256
+    """Width of the two hidden layers of actor and critics."""
+    layer_norm: bool = True
+    """Layer norm in the critics."""
+    actor_rate: float = 3e-4
+    """Adam's rate for the actor."""
+    critic_rate: float = 3e-4
+    """Adam's rate for the critics."""
+    discriminator_hidden: int = 64
+    """Width of the two hidden layers of the discriminator."""
+    discriminator_rate: float = 1e-4
+    """Adam's rate for the discriminator."""
+    loss: Literal["logistic", "linear"] = "logistic"
+    """The discriminator's loss: cross-entropy, or the theory's difference of means."""
+    reward: Literal["auto", "logit", "positive", "negative"] = "auto"
+    """log D − log(1−D), −log(1−D), log D; auto: positive once an episode ended early, else logit."""
+    penalty: float = 1.0
+    """Weight of the discriminator's gradient penalty."""
+    penalty_centre: float = 0.0
+    """The slope that the penalty asks for: 0, or the 1 of WGAN-GP."""
+    mixup: bool = False
+    """Train the discriminator on mixtures of expert and agent."""
+    spectral_norm: bool = False
+    """Divide each layer of the discriminator by its largest singular value."""
+    demo_share: float = 0.0
+    """Share of each policy batch drawn from the demonstrations."""
+    absorbing: bool = False
+    """Give ended episodes a state of their own, which the discriminator sees (DAC)."""
+    normalise: bool = True
+    """Standardise observations by the demonstrations' mean and deviation."""
+    warm_start: Literal["none", "clone"] = "none"
+    """Begin with the actor cloned from the demonstrations."""
+    warmup: int = 1_000
+    """First interactions, in which discriminator and critics learn and the actor stays."""
+    hold: int = 0
+    """Interactions after that in which the policy is held to the one it began with."""
+    marks: int = 20
+    """How often the policy is measured along the way."""
+    episodes: int = 10
+    """Deterministic episodes per measurement."""
+
+
+PAPER = DeepConfig(
+    window="32",
+    fresh=None,
+    replay=2_048,
+    reward_steps=1,
+    policy_steps=5,
+    batch=256,
+    kl=0.1,
+    entropy=0.0,
+    gamma=0.99,
+    tau=0.005,
+    layer_norm=False,
+    actor_rate=1e-3,
+    critic_rate=1e-5,
+    discriminator_hidden=256,
+    discriminator_rate=1e-3,
+    reward="positive",
+    penalty=0.0,
+    normalise=False,
+    warmup=0,
+)
+
+PRESETS: dict[str, DeepConfig] = {
+    "fast": DeepConfig(),
+    "paper": PAPER,
+    "paper-swapped": dataclasses.replace(PAPER, actor_rate=1e-5, critic_rate=1e-3),
+}
+
+
+def check_deep(config: DeepConfig) -> None:
+    """Refuse what cannot be meant, by name."""
+    most = 2**31 - 1
+    whole = ("interactions", "points", "fresh", "replay", "envs", "reward_steps", "policy_steps",
+             "batch", "anchor", "hidden", "discriminator_hidden", "marks", "episodes")  # fmt: skip
+    for name in whole:
+        value = getattr(config, name)
+        if value is not None and not 1 <= value <= most:
+            raise UserError(f"--{_flag(name)} is {value}; it must be from 1 to {most:,}.")
+    for name in ("warmup", "hold"):
+        if not 0 <= getattr(config, name) <= most:
+            raise UserError(f"--{name} is {getattr(config, name)}; it must be zero or more.")
+    for name in ("kl", "entropy", "penalty", "penalty_centre"):
+        value = getattr(config, name)
+        if not (math.isfinite(value) and value >= 0):
+            raise UserError(f"--{_flag(name)} is {value}; it must be a finite number, 0 or more.")
+    for name in ("gamma", "tau", "actor_rate", "critic_rate", "discriminator_rate"):
+        value = getattr(config, name)
+        if not 0 < value <= 1:
+            raise UserError(f"--{_flag(name)} is {value}; it must be above 0 and at most 1.")
+    if not 0 <= config.demo_share < 1:
+        raise UserError(f"--demo-share is {config.demo_share}; it must be from 0 to below 1.")
+
+
+def _flag(name: str) -> str:
+    return name.replace("_", "-")
 
 
 @dataclass(frozen=True)

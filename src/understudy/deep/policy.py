@@ -18,6 +18,7 @@ from safetensors.numpy import load_file, save_file
 
 from understudy.deep import acting, checkpoint
 from understudy.deep import actor as actors
+from understudy.deep.absorbing import alive
 from understudy.deep.actor import Actor
 from understudy.deep.scaling import Scaling
 from understudy.errors import UserError
@@ -64,7 +65,8 @@ class Policy:
         return (action[0] if obs.shape == shape else action), state
 
     def act(self, act: Callable[[np.ndarray], np.ndarray], obs: np.ndarray) -> np.ndarray:
-        return self.scaling.decode(act(self.scaling.obs(obs)))
+        seen = alive(obs) if self.absorbing else obs
+        return self.scaling.decode(act(self.scaling.obs(seen)))
 
 
 def save(folder: Path, policy: Policy) -> None:

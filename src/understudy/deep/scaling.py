@@ -45,6 +45,29 @@ class Scaling:
             return np.argmax(action, axis=-1) + int(self.low[0])
         return self.low + (action + 1) / 2 * (self.high - self.low)
 
+    def check(self, obs: np.ndarray, action: np.ndarray, env: gymnasium.Env, name: str) -> None:
+        """Refuse demonstrations that cannot be of this environment."""
+        wanted, taken = env.observation_space.shape, env.action_space.shape
+        if obs.shape[1:] != wanted:
+            raise UserError(
+                f"The demonstrations have observations of shape {obs.shape[1:]}; {name} has "
+                f"{wanted}. Are they of another environment?"
+            )
+        if action.shape[1:] != taken:
+            raise UserError(
+                f"The demonstrations have actions of shape {action.shape[1:]}; {name} has {taken}. "
+                f"Are they of another environment?"
+            )
+        flat = action.reshape(len(action), -1)
+        if self.discrete and not np.array_equal(flat, np.round(flat)):
+            raise UserError(f"The demonstrations have fractional actions; {name} takes a choice.")
+        beyond = (flat < self.low - 1e-3) | (flat > self.high + 1e-3)
+        if beyond.any():
+            raise UserError(
+                f"The demonstrations have the action {flat[beyond][0]:g}; {name} takes "
+                f"{env.action_space}."
+            )
+
 
 def of_spaces(env: gymnasium.Env, name: str) -> Scaling:
     """The scaling of an environment's spaces; observations as they are."""

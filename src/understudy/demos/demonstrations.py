@@ -43,3 +43,8 @@ class Demonstrations:
     @property
     def returns(self) -> np.ndarray:
         return np.array([r.sum() for r in self.rewards])
+
+    def first(self, episodes: int) -> "Demonstrations":
+        """The first so many episodes."""
+        kept = (self.observations, self.actions, self.rewards, self.terminated)
+        return Demonstrations(*(x[:episodes] for x in kept))

@@ -1,0 +1,306 @@
+"""The deep learner, top to bottom: the paper's iteration with networks in place of tables.
+
+`step` is practise, recall, reward, evaluate, policy, as in `tabular.step`. The reward is a
+discriminator's, the mirror step is MDPO's (Tomar et al. 2022), and evaluation is a critic's; the
+window is the same code. Practice happens outside, in the environment (`collect`).
+"""
+
+import functools
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Bool, Float32, Int, Key
+
+from understudy import window as windows
+from understudy.deep import actor_critic as players
+from understudy.deep import discriminator as judges
+from understudy.deep import replay
+from understudy.deep.actor import Actor
+from understudy.deep.actor_critic import Agent, Transitions, Tuning
+from understudy.deep.config import DeepConfig
+from understudy.deep.discriminator import Discriminator
+from understudy.errors import UserError
+from understudy.theory.bounds import largest_window
+from understudy.window import Gauge, Reuse, Shape, Window
+
+
+class Settings(NamedTuple):
+    """A config made definite: everything that shapes the compiled step. Hashable."""
+
+    config: DeepConfig
+    tuning: Tuning
+    fresh: int  # interactions per iteration, of all lanes
+    slots: int  # segments kept
+    c: float  # N(k) = ⌊c·kᵅ⌋
+    alpha: float
+    lag: tuple[float, ...]  # given weights, most recent first
+    beta: Shape
+    adaptive: tuple[int, int] | None
+
+
+class State(eqx.Module):
+    """Everything a run needs to go on, but for the environment."""
+
+    agent: Agent
+    judge: Discriminator
+    moments: optax.OptState  # of the discriminator
+    window: Window
+    gauge: Gauge
+    terminates: Bool[Array, ""]  # an episode has ended early
+    key: Key[Array, ""]
+    k: Int[Array, ""]  # updates done
+
+
+class Info(eqx.Module):
+    """What one iteration saw: the last of its steps."""
+
+    window: Int[Array, ""]  # N(k)
+    drift: Float32[Array, ""]  # E TV(π_k ‖ π_{k−1}), by Pinsker's bound
+    discriminator_loss: Float32[Array, ""]
+    expert_logit: Float32[Array, ""]
+    agent_logit: Float32[Array, ""]
+    reward: Float32[Array, ""]
+    critic_loss: Float32[Array, ""]
+    q: Float32[Array, ""]
+    kl: Float32[Array, ""]
+    entropy: Float32[Array, ""]
+
+
+def settle(config: DeepConfig) -> Settings:
+    """Make a config definite."""
+    adaptive = config.window.strip().lower() == "adaptive"
+    # Prop. 4.7 asks N = o(√K), so that is where an adaptive window ends.
+    most = largest_window(config.interactions)
+    c, alpha = (float(most), 0.0) if adaptive else windows.parse(config.window)
+    fresh = config.fresh
+    if fresh is None:  # equal estimation budget, as in `imitation.plan`
+        fresh = max(1, config.points // int(c)) if alpha == 0 else 1
+    fresh *= config.envs
+    K = max(1, config.interactions // fresh)
+    kept = config.interactions if config.replay is None else min(config.replay, config.interactions)
+    slots = max(1, min(K, kept // fresh))
+    N = windows.largest(c, alpha, K)
+    lag: tuple[float, ...] = ()
+    if not isinstance(config.beta, str):
+        if adaptive or (alpha == 0 and len(config.beta) != c):
+            raise UserError(
+                f"--beta has {len(config.beta)} weights for a window of {config.window} policies."
+            )
+        lag = tuple(b / max(config.beta) for b in config.beta[:slots])
+    if config.replay is not None and alpha == 0 and not adaptive and N > slots:
+        raise UserError(
+            f"--replay {config.replay} keeps {slots} policies of {fresh} interactions, fewer than "
+            f"the window's {N}; keep more."
+        )
+    # The floor of an adaptive window, as in the tabular learner: four times the points of an
+    # update, and never fewer policies than supply one.
+    least = max(1, min(slots, 4 * config.points // fresh))
+    return Settings(
+        config=config,
+        tuning=Tuning(
+            hidden=(config.hidden, config.hidden),
+            norm=config.layer_norm,
+            actor_rate=config.actor_rate,
+            critic_rate=config.critic_rate,
+            gamma=config.gamma,
+            tau=config.tau,
+            kl=config.kl,
+            entropy=config.entropy,
+        ),
+        fresh=fresh,
+        slots=slots,
+        c=c,
+        alpha=alpha,
+        lag=lag,
+        beta=config.beta if isinstance(config.beta, str) else "given",
+        adaptive=(least, max(least, min(most, slots))) if adaptive else None,
+    )
+
+
+def init(
+    settings: Settings, observations: int, actions: int, *, discrete: bool, key: Key[Array, ""]
+) -> State:
+    config = settings.config
+    playing, judging, going = jax.random.split(key, 3)
+    width = (config.discriminator_hidden,) * 2
+    judge = judges.discriminator(
+        observations + actions, width, spectral=config.spectral_norm, key=judging
+    )
+    obs = jnp.zeros((settings.fresh, observations), jnp.float32)
+    action = jnp.zeros((settings.fresh, actions), jnp.float32)
+    example = Transitions(obs, action, obs, jnp.zeros(settings.fresh, bool))
+    return State(
+        agent=players.init(observations, actions, settings.tuning, discrete=discrete, key=playing),
+        judge=judge,
+        moments=optax.adam(config.discriminator_rate).init(judge),  # type: ignore[arg-type]
+        window=windows.empty(example, settings.slots),
+        gauge=Gauge(drift=jnp.zeros(()), error=jnp.ones(())),
+        terminates=jnp.zeros((), bool),
+        key=going,
+        k=jnp.zeros((), jnp.int32),
+    )
+
+
+def begin_with(state: State, actor: Actor) -> State:
+    """A run that starts from this actor."""
+    anchor = jax.tree.map(jnp.copy, actor)
+    return eqx.tree_at(lambda s: (s.agent.actor, s.agent.anchor), state, (actor, anchor))
+
+
+@functools.partial(jax.jit, static_argnames=("settings", "moving", "held"), donate_argnums=0)
+def step(
+    state: State,
+    practised: Transitions,
+    expert: Transitions,
+    *,
+    settings: Settings,
+    moving: bool,
+    held: bool,
+) -> tuple[State, Info]:
+    """Iteration k on what π_{k−1} has just practised. `moving` is false while the actor waits for
+    its critics; `held` keeps the anchor where it is."""
+    k = state.k + 1
+    rewarding, improving = jax.random.split(jax.random.fold_in(state.key, k))
+
+    window = windows.append(state.window, practised, label=state.k)  # practise
+    terminates = state.terminates | jnp.any(practised.terminated)
+    N = window_length(state.gauge, settings, k)
+    beta = windows.weights(reuse(settings), settings.beta, N, state.gauge)
+    judge, moments, judged = reward(state, window, beta, k, expert, settings, key=rewarding)
+    agent, played = policy(
+        state.agent, judge, window, k, expert, terminates, settings, moving, held, key=improving
+    )
+    gauge, drift = measure(state, agent, practised, settings)
+    state = State(agent, judge, moments, window, gauge, terminates, state.key, k)
+    return state, Info(window=N, drift=drift, **judged, **played)
+
+
+def reuse(settings: Settings) -> Reuse:
+    lag = np.zeros(settings.slots)
+    lag[: len(settings.lag)] = settings.lag
+    return Reuse(
+        jnp.asarray(settings.c, float), jnp.asarray(settings.alpha, float), jnp.asarray(lag)
+    )
+
+
+def window_length(gauge: Gauge, settings: Settings, k: Int[Array, ""]) -> Int[Array, ""]:
+    """N(k), of the policies that are kept."""
+    if settings.adaptive is None:
+        return jnp.minimum(windows.reach(reuse(settings), k), settings.slots)
+    least, most = settings.adaptive
+    return windows.balance(gauge, k, least=least, most=most)
+
+
+def reward(
+    state: State,
+    window: Window,
+    beta: Array,
+    k: Int[Array, ""],
+    expert: Transitions,
+    settings: Settings,
+    *,
+    key: Key[Array, ""],
+) -> tuple[Discriminator, optax.OptState, dict[str, Array]]:
+    """The reward player's steps: m points of the window against m of the expert's."""
+    config = settings.config
+
+    def one(carry: tuple[Discriminator, optax.OptState], key: Array) -> tuple[tuple, Array]:
+        judge, moments = carry
+        recalling, choosing, losing = jax.random.split(key, 3)
+        recalled, _ = windows.recall(window, beta, k, config.points, key=recalling)  # recall
+        seen = points(recalled, config.absorbing)
+        shown = points(draw(expert, config.points, key=choosing), config.absorbing)
+
+        def loss(judge: Discriminator) -> Array:
+            return judges.objective(
+                judge,
+                shown,
+                seen,
+                loss=config.loss,
+                mixup=config.mixup,
+                penalty=config.penalty,
+                centre=config.penalty_centre,
+                key=losing,
+            )
+
+        value, slope = jax.value_and_grad(loss)(judge)
+        move, moments = optax.adam(config.discriminator_rate).update(slope, moments)
+        told = jnp.stack([value, jnp.mean(judge(shown)), jnp.mean(judge(seen))])
+        return (optax.apply_updates(judge, move), moments), told
+
+    keys = jax.random.split(key, config.reward_steps)
+    (judge, moments), told = jax.lax.scan(one, (state.judge, state.moments), keys)
+    names = ("discriminator_loss", "expert_logit", "agent_logit")
+    return judge, moments, dict(zip(names, told[-1], strict=True))
+
+
+def policy(
+    agent: Agent,
+    judge: Discriminator,
+    window: Window,
+    k: Int[Array, ""],
+    expert: Transitions,
+    terminates: Bool[Array, ""],
+    settings: Settings,
+    moving: bool,
+    held: bool,
+    *,
+    key: Key[Array, ""],
+) -> tuple[Agent, dict[str, Array]]:
+    """The policy player's steps, each on a batch relabelled by the reward of now."""
+    config, tuning = settings.config, settings.tuning
+    of_expert = round(config.demo_share * config.batch)
+    renew = (k % config.anchor == 0) & (not held)
+    anchor = jax.tree.map(lambda old, new: jnp.where(renew, new, old), agent.anchor, agent.actor)
+    agent = eqx.tree_at(lambda a: a.anchor, agent, anchor)  # π_{k−1}, or one before
+
+    def one(agent: Agent, key: Array) -> tuple[Agent, dict[str, Array]]:
+        drawing, choosing, improving = jax.random.split(key, 3)
+        batch = replay.batch(window, k, config.batch - of_expert, key=drawing)
+        if of_expert:
+            shown = draw(expert, of_expert, key=choosing)
+            batch = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), batch, shown)
+        mu = judges.reward(judge(points(batch, config.absorbing)), config.reward, terminates)
+        if moving:
+            agent, info = players.improve(agent, batch, mu, tuning, key=improving)
+            told = vars(info)
+        else:
+            agent, loss = players.evaluate(agent, batch, mu, tuning, key=improving)
+            zero = jnp.zeros_like(loss)
+            told = {"critic_loss": loss, "q": zero, "kl": zero, "entropy": zero}
+        return agent, {"reward": jnp.mean(mu), **told}
+
+    agent, told = jax.lax.scan(one, agent, jax.random.split(key, config.policy_steps))
+    return agent, jax.tree.map(lambda x: x[-1], told)
+
+
+def points(batch: Transitions, absorbing: bool) -> Float32[Array, "points X"]:
+    """What the discriminator sees: (s, a). In an absorbing state nothing depends on the action."""
+    action = batch.action * (1 - batch.obs[:, -1:]) if absorbing else batch.action
+    return jnp.concatenate([batch.obs, action], axis=-1)
+
+
+def draw(expert: Transitions, count: int, *, key: Key[Array, ""]) -> Transitions:
+    """Expert points, uniformly."""
+    i = jax.random.randint(key, (count,), 0, expert.obs.shape[0])
+    return jax.tree.map(lambda x: x[i], expert)
+
+
+def measure(
+    state: State, agent: Agent, practised: Transitions, settings: Settings
+) -> tuple[Gauge, Float32[Array, ""]]:
+    """How far the policy moved, and what an adaptive window makes of it.
+
+    As in the tabular learner, with the effective horizon 1/(1−γ): the drift of occupancies is at
+    most 2 E TV/(1−γ) per update (Lemma 4.2), and a segment of n points errs by about 1/√n.
+    """
+    tv = jnp.mean(agent.actor.tv(state.agent.actor, practised.obs))
+    if settings.adaptive is None and settings.beta != "optimal":
+        return state.gauge, tv
+    drift = 2 * tv.astype(float) / (1 - settings.tuning.gamma)
+    new = Gauge(drift, jnp.asarray(settings.fresh**-0.5, float))
+    return jax.tree.map(lambda old, new: old + (new - old) / 20, state.gauge, new), tv

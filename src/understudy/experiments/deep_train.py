@@ -1,0 +1,160 @@
+"""`understudy train` where observations are continuous: the deep learner, its demonstrations and
+its run."""
+
+import contextlib
+import dataclasses
+import functools
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from understudy.deep import absorbing, acting, clone, learner, scaling
+from understudy.deep.absorbing import Absorbing
+from understudy.deep.actor_critic import Transitions
+from understudy.deep.collect import Act, Collector
+from understudy.deep.config import DeepConfig, check_deep
+from understudy.deep.evaluation import Evaluator
+from understudy.deep.learner import Settings, State
+from understudy.deep.policy import Policy
+from understudy.deep.scaling import Scaling
+from understudy.demos import Demonstrations, shipped
+from understudy.demos.reading import read
+from understudy.envs import catalog
+from understudy.errors import UserError
+from understudy.experiments import console, rehearsal, runs, store
+
+
+def train(
+    env: str,
+    config: DeepConfig,
+    *,
+    demos: str | None = None,
+    trajectories: int | None = None,
+    seed: int = 0,
+    out: Path | None = None,
+) -> dict[str, Any]:
+    """Learn, write the run's folder, and return its summary."""
+    check_deep(config)
+    settings = learner.settle(config)
+    shown = demonstrations(env, demos, trajectories)
+    out = out or Path("runs") / f"{env.replace('/', '-').replace(':', '-')}-seed{seed}"
+    request = {
+        "method": "mdpo",
+        "env": env,
+        "seed": seed,
+        "demos": demos,
+        "trajectories": trajectories,
+        "config": dataclasses.asdict(config),
+    }
+    with contextlib.closing(make(env, config)) as world:
+        border = scaling.of_spaces(world, env)
+        shapes = (world.observation_space.shape or (), world.action_space.shape or ())
+        expert, border = expert_points(shown, world, border, config, env)
+    with store.output_folder(out):
+        if rehearsal.finished(out, request):
+            console.say(f"The run in {out} has ended already.")
+            return runs.summary(out)
+        method = imitation(expert, border, settings, seed=seed)
+        builder = functools.partial(make, env, config)
+        collector = Collector(builder, border, lanes=config.envs, seed=seed, name=env)
+        evaluator = Evaluator(builder, border, episodes=config.episodes)
+        with contextlib.closing(collector), contextlib.closing(evaluator):
+            blank = Policy(method.actor(method.state), border, env, *shapes, config.absorbing)
+            schedule = rehearsal.Schedule(config.interactions, config.marks, keep_best=False)
+            return rehearsal.run(
+                out,
+                request,
+                method,
+                collector,
+                evaluator,
+                schedule,
+                blank,
+                expert_return=float(shown.returns.mean()),
+            )
+
+
+def make(env: str, config: DeepConfig) -> gymnasium.Env:
+    world = catalog.make(env)
+    return Absorbing(world) if config.absorbing else world
+
+
+def demonstrations(env: str, demos: str | None, trajectories: int | None) -> Demonstrations:
+    """Those asked for, or those that we ship."""
+    if demos is None:
+        found = shipped.find(env)
+        if found is None:
+            raise UserError(
+                f"There are no demonstrations of {env} in the package; give --demos (a .npz, a "
+                f"Minari dataset), or make some with: understudy expert {env}"
+            )
+        shown = found
+    else:
+        shown = read(demos)
+    if trajectories is None:
+        return shown
+    if not 1 <= trajectories <= len(shown):
+        raise UserError(
+            f"--trajectories is {trajectories}; there are {len(shown)} demonstrations of {env}."
+        )
+    return shown.first(trajectories)
+
+
+def expert_points(
+    shown: Demonstrations, world: gymnasium.Env, border: Scaling, config: DeepConfig, env: str
+) -> tuple[Transitions, Scaling]:
+    """The demonstrations in the networks' units, and the scaling that they set."""
+    if config.absorbing:
+        shown = absorbing.of_demonstrations(shown)
+    obs = np.concatenate([o[:-1] for o in shown.observations])
+    after = np.concatenate([o[1:] for o in shown.observations])
+    action = np.concatenate(shown.actions)
+    border.check(obs, action, world, env)
+    if config.normalise:
+        flat = obs.reshape(len(obs), -1).astype(np.float64)
+        mean, std = flat.mean(0), flat.std(0)
+        std[std < 1e-6] = 1  # what the expert never varies keeps its unit
+        if config.absorbing:
+            mean[-1], std[-1] = 0, 1
+        border = dataclasses.replace(
+            border, mean=mean.astype(np.float32), std=std.astype(np.float32)
+        )
+    last = np.zeros(len(obs), bool)
+    last[np.cumsum([len(a) for a in shown.actions]) - 1] = shown.terminated
+    points = border.obs(obs), border.encode(action), border.obs(after), last
+    return Transitions(*map(jnp.asarray, points)), border
+
+
+def imitation(
+    expert: Transitions, border: Scaling, settings: Settings, *, seed: int
+) -> rehearsal.Method:
+    """The learner as a method of a rehearsal."""
+    config = settings.config
+    key, cloning = jax.random.split(jax.random.key(seed))
+    state = learner.init(
+        settings, border.observations, border.actions, discrete=border.discrete, key=key
+    )
+    if config.warm_start == "clone":
+        actor, _ = clone.clone(state.agent.actor, expert.obs, expert.action, key=cloning)
+        state = learner.begin_with(state, actor)
+
+    def act(state: State, n: int) -> Act:
+        return acting.sampling(state.agent.actor, state.key, n)
+
+    def step(state: State, practised: dict[str, np.ndarray], n: int) -> tuple[State, dict]:
+        del practised["reward"]  # the learner never sees it
+        state, info = learner.step(
+            state,
+            Transitions(**practised),  # type: ignore[arg-type]
+            expert,
+            settings=settings,
+            moving=n >= config.warmup,
+            held=n < config.warmup + config.hold,
+        )
+        return state, vars(info)
+
+    each = settings.fresh // config.envs
+    return rehearsal.Method(state, each, act, step, lambda state: state.agent.actor)
