@@ -7,13 +7,14 @@ import sys
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import tyro
+from tyro import MISSING
 from tyro.conf import OmitArgPrefixes, Positional, arg, subcommand
 
 from understudy.config import Config
-from understudy.deep.config import ExpertConfig
+from understudy.deep.config import PRESETS, DeepConfig, ExpertConfig, Preset
 from understudy.errors import UserError
 
 Json = Annotated[bool, arg(help="Print one JSON document on stdout.", name="json")]
@@ -21,7 +22,11 @@ Json = Annotated[bool, arg(help="Print one JSON document on stdout.", name="json
 
 @dataclass(frozen=True)
 class Train:
-    """Learn a policy in a finite environment, and write it to a folder."""
+    """Learn a policy in a finite environment, and write it to a folder.
+
+    Where observations are continuous (`understudy train Hopper-v5 --help`), the deep learner has
+    options of its own.
+    """
 
     env: Positional[str]
     """EmptyRoom-5x5 (any size), or the id of a discrete Gymnasium environment."""
@@ -59,20 +64,72 @@ class Train:
 
 
 @dataclass(frozen=True)
-class Evaluate:
-    """Measure a trained policy: exactly in the table, and by playing the environment."""
+class TrainDeep:
+    """Learn a policy in an environment with continuous observations, and write it to a folder.
 
-    run: Positional[Path]
-    """The run's folder, as written by train."""
-    episodes: int = 100
-    """How many episodes to play."""
+    Stopped, the same command goes on where it was, bit for bit.
+    """
+
+    env: Positional[str]
+    """The id of a Gymnasium environment with Box observations, or 'module:Class' of your own."""
+    config: OmitArgPrefixes[DeepConfig] = field(default_factory=DeepConfig)
+    preset: Preset = "fast"
+    """Which defaults: our best, or the paper's (with its actor and critic rates as stated, or
+    exchanged)."""
+    demos: str | None = None
+    """Demonstrations to imitate: a .npz, or a Minari dataset (folder or id); the package's own,
+    where it has some, if not given."""
+    trajectories: int | None = None
+    """Imitate only the first so many demonstrations."""
+    horizon: int | None = None
+    """Steps per episode; the environment's own if not given."""
     seed: int = 0
+    out: Path | None = None
+    """The run's folder; runs/ENV-seedSEED if not given."""
+    checkpoint: float = 60.0
+    """Seconds between checkpoints."""
     json: Json = False
 
     def main(self) -> None:
-        from understudy.experiments import console, train
+        from understudy.experiments import console, deep_train, train
 
-        summary = train.evaluate(self.run, episodes=self.episodes, seed=self.seed)
+        summary = deep_train.train(
+            self.env,
+            self.config,
+            demos=self.demos,
+            trajectories=self.trajectories,
+            horizon=self.horizon,
+            seed=self.seed,
+            out=self.out,
+            checkpoint=self.checkpoint,
+        )
+        console.err.print(train.summary_table(summary))
+        if self.json:
+            console.print_json(summary)
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Measure a trained policy: exactly where it is a table, and by playing the environment."""
+
+    run: Positional[Path]
+    """The run's folder, as written by train or expert."""
+    episodes: int = 100
+    """How many episodes to play."""
+    seed: int = 0
+    env: str | None = None
+    """The environment, where it is 'module:Class': a run's folder cannot name code to run."""
+    json: Json = False
+
+    def main(self) -> None:
+        from understudy.experiments import console, deep_train, train
+
+        if (self.run / "policy.json").exists():
+            summary = deep_train.evaluate(
+                self.run, episodes=self.episodes, seed=self.seed, env=self.env
+            )
+        else:
+            summary = train.evaluate(self.run, episodes=self.episodes, seed=self.seed)
         console.err.print(train.summary_table(summary))
         if self.json:
             console.print_json(summary)
@@ -91,12 +148,16 @@ class Expert:
     seed: int = 0
     out: Path | None = None
     """The run's folder; runs/expert-ENV-seedSEED if not given."""
+    checkpoint: float = 60.0
+    """Seconds between checkpoints."""
     json: Json = False
 
     def main(self) -> None:
         from understudy.experiments import console, expert
 
-        summary = expert.expert(self.env, self.config, seed=self.seed, out=self.out)
+        summary = expert.expert(
+            self.env, self.config, seed=self.seed, out=self.out, checkpoint=self.checkpoint
+        )
         console.say(
             f"{summary['env']}: {summary['return']:,.1f} ± {summary['return_std']:.1f} over "
             f"{summary['episodes']} deterministic episodes, {summary['seconds']:,.0f} s."
@@ -272,17 +333,53 @@ class Advise:
             console.print_json(advice.document())
 
 
-Command = (
-    Annotated[Train, subcommand("train")]
-    | Annotated[Evaluate, subcommand("evaluate")]
-    | Annotated[Expert, subcommand("expert")]
-    | Annotated[Reproduce, subcommand("reproduce")]
-    | Annotated[SweepFile, subcommand("sweep")]
-    | Annotated[Report, subcommand("report")]
-    | Annotated[Draw, subcommand("draw")]
-    | Annotated[Watch, subcommand("watch")]
-    | Annotated[Advise, subcommand("advise")]
+Chosen = (
+    Train | TrainDeep | Evaluate | Expert | Reproduce | SweepFile | Report | Draw | Watch | Advise
 )
+
+
+def commands(arguments: list[str]) -> Any:
+    """The commands; `train` has the options of the learner that its environment is for."""
+    train: Any = Annotated[Train, subcommand("train")]
+    if arguments[:1] == ["train"] and _continuous(arguments[1:]):
+        default = TrainDeep(env=MISSING, config=PRESETS[_preset(arguments)])
+        train = Annotated[TrainDeep, subcommand("train", default=default)]
+    return (
+        train
+        | Annotated[Evaluate, subcommand("evaluate")]
+        | Annotated[Expert, subcommand("expert")]
+        | Annotated[Reproduce, subcommand("reproduce")]
+        | Annotated[SweepFile, subcommand("sweep")]
+        | Annotated[Report, subcommand("report")]
+        | Annotated[Draw, subcommand("draw")]
+        | Annotated[Watch, subcommand("watch")]
+        | Annotated[Advise, subcommand("advise")]
+    )
+
+
+def _continuous(arguments: list[str]) -> bool:
+    """Whether one of the words is an environment for the deep learner."""
+    words = [word for word in arguments if not word.startswith("-")]
+    if not words:
+        return False
+    from understudy.envs import kind
+
+    try:
+        return any(kind.continuous(word) for word in words)
+    except UserError:
+        raise
+    except Exception:  # whatever an environment's constructor raises; `train` will tell
+        return False
+
+
+def _preset(arguments: list[str]) -> str:
+    """The preset that is asked for; the parser itself will refuse what is none."""
+    for i, word in enumerate(arguments):
+        name, given, value = word.partition("=")
+        if name == "--preset":
+            value = value if given else " ".join(arguments[i + 1 : i + 2])
+            return value if value in PRESETS else "fast"
+    return "fast"
 
 
 def main() -> None:
@@ -305,13 +402,13 @@ def main() -> None:
         _leave("understudy: stopped.", 130)
 
 
-def parse() -> Train | Evaluate | Expert | Reproduce | SweepFile | Report | Draw | Watch | Advise:
+def parse() -> Chosen:
     """The command asked for. Tyro explains a mistake in a box; we keep its first sentence."""
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
             return tyro.cli(
-                Command,  # type: ignore[arg-type]
+                commands(sys.argv[1:]),
                 prog="understudy",
                 description="Learn to act by watching an expert, with little practice.",
             )

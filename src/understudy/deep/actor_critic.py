@@ -5,11 +5,13 @@ descent policy optimisation, the sampled form of Eq. 3: stay near π_old while Q
 and α tuned to a target entropy it is Soft Actor-Critic. Nothing else differs.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float32, Key
 
@@ -40,6 +42,11 @@ class Transitions(eqx.Module):
     action: Float32[Array, "*points A"]
     next_obs: Float32[Array, "*points S"]
     terminated: Bool[Array, "*points"]
+
+
+def transitions(practised: Mapping[str, np.ndarray]) -> Transitions:
+    """What was practised, without its reward."""
+    return Transitions(**{f: jnp.asarray(practised[f]) for f in Transitions.__annotations__})
 
 
 class Agent(eqx.Module):

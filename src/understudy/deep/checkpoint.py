@@ -24,7 +24,7 @@ def named(tree: Any) -> dict[str, np.ndarray]:
 def save(path: Path, arrays: dict[str, np.ndarray], about: dict[str, Any]) -> None:
     """To a draft's path; the caller moves it into place."""
     told = {"format": FORMAT, "about": json.dumps(about, allow_nan=False)}
-    save_file({k: np.ascontiguousarray(x) for k, x in arrays.items()}, path, metadata=told)
+    save_file({k: np.asarray(x, order="C") for k, x in arrays.items()}, path, metadata=told)
 
 
 def about(path: Path) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def clone(
             best, best_fit, since = actor, now, 0
         if since >= PATIENCE:
             break
-    return best, {"epochs": epoch, "held_out_log_likelihood": best_fit}
+    return best, {"epochs": float(epoch), "held_out_log_likelihood": best_fit}
 
 
 @jax.jit

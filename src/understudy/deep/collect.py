@@ -14,6 +14,7 @@ import numpy as np
 from understudy.deep.scaling import Scaling
 from understudy.errors import UserError
 
+Taken = np.ndarray | np.integer  # an action in the environment's units
 Act = Callable[[np.ndarray], np.ndarray]  # observations (lanes, S) → actions (lanes, A)
 Make = Callable[[], gymnasium.Env]
 
@@ -26,7 +27,7 @@ class Lane:
     obs: np.ndarray
     episode: int = 0
     gained: float = 0.0
-    actions: list[np.ndarray] = field(default_factory=list)
+    actions: list[Taken] = field(default_factory=list)
 
 
 class Collector:
@@ -66,7 +67,7 @@ class Collector:
             "reward": rewards.astype(np.float32),
         }
 
-    def _step(self, i: int, action: np.ndarray) -> tuple[np.ndarray, float, bool]:
+    def _step(self, i: int, action: Taken) -> tuple[np.ndarray, float, bool]:
         lane = self.lanes[i]
         obs, reward, terminated, truncated = self._ask(lane, action)
         lane.actions.append(action)
@@ -76,7 +77,7 @@ class Collector:
             self._begin(i, lane.episode + 1)
         return obs, reward, terminated
 
-    def _ask(self, lane: Lane, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool]:
+    def _ask(self, lane: Lane, action: Taken) -> tuple[np.ndarray, float, bool, bool]:
         """One step of the environment, which may fail in any way."""
         shaped = int(action) if self.scaling.discrete else action.reshape(_shape(lane.env))
         try:

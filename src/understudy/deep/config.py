@@ -59,7 +59,7 @@ class DeepConfig:
     loss: Literal["logistic", "linear"] = "logistic"
     """The discriminator's loss: cross-entropy, or the theory's difference of means."""
     reward: Literal["auto", "logit", "positive", "negative"] = "auto"
-    """log D − log(1−D), −log(1−D), log D; auto: positive once an episode ended early, else logit."""
+    """log D − log(1−D), −log(1−D), log D; auto: positive once an episode ended early, or logit."""
     penalty: float = 1.0
     """Weight of the discriminator's gradient penalty."""
     penalty_centre: float = 0.0
@@ -159,7 +159,7 @@ class ExpertConfig:
     """How fast the target critics follow."""
     hidden: int = 256
     """Width of the two hidden layers."""
-    layer_norm: bool = True
+    layer_norm: bool = False
     """Layer norm in the critics."""
     explore: int = 5_000
     """First interactions, with random actions and no updates."""

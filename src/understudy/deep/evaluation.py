@@ -1,5 +1,6 @@
 """How good a policy is: deterministic episodes, the same ones each time."""
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -7,15 +8,17 @@ import numpy as np
 from understudy.deep.collect import Make, _shape
 from understudy.deep.scaling import Scaling
 from understudy.demos import Demonstrations
+from understudy.errors import UserError
 
 FIRST_SEED = 10_000  # episode i is reset with this + i
+LONGEST = 100_000  # steps of an episode; longer ones have no limit at all
 
 
 class Evaluator:
     """Plays `episodes` episodes side by side, so that the network is asked for all at once."""
 
-    def __init__(self, make: Make, scaling: Scaling, *, episodes: int) -> None:
-        self.scaling = scaling
+    def __init__(self, make: Make, scaling: Scaling, *, episodes: int, name: str) -> None:
+        self.scaling, self.name = scaling, name
         self.envs = [make() for _ in range(episodes)]
 
     def __call__(
@@ -29,7 +32,14 @@ class Evaluator:
         actions: list[list] = [[] for _ in range(n)]
         rewards: list[list] = [[] for _ in range(n)]
         terminated, going = [False] * n, set(range(n))
-        while going:
+        for step in itertools.count():
+            if not going:
+                break
+            if step == LONGEST:
+                raise UserError(
+                    f"An episode of {self.name} went on for {LONGEST:,} steps; limit it with "
+                    f"--horizon."
+                )
             # Ended episodes keep their row, so that the compiled program keeps its shape.
             taken = self.scaling.decode(
                 act(self.scaling.obs(np.stack([seen[-1] for seen in observations])))

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Key
 
-Batched = Float32[Array, "*batch n"]
+In, Out = Float32[Array, "*batch i"], Float32[Array, "*batch o"]
 
 
 class Linear(eqx.Module):
@@ -17,7 +17,7 @@ class Linear(eqx.Module):
     w: Float32[Array, "*ensemble i o"]
     b: Float32[Array, "*ensemble o"]
 
-    def __call__(self, x: Batched) -> Batched:
+    def __call__(self, x: In) -> Out:
         return x @ self.w + self.b
 
 
@@ -30,14 +30,14 @@ class MLP(eqx.Module):
     layers: tuple[Linear, ...]
     norm: bool = eqx.field(static=True)
 
-    def __call__(self, x: Batched) -> Batched:
+    def __call__(self, x: In) -> Out:
         for layer in self.layers[:-1]:
             x = layer(x)
             x = jax.nn.relu(standardise(x) if self.norm else x)
         return self.layers[-1](x)
 
 
-def standardise(x: Batched) -> Batched:
+def standardise(x: In) -> In:
     """Mean 0 and variance 1 over the last axis."""
     centred = x - jnp.mean(x, axis=-1, keepdims=True)
     return centred * jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + 1e-5)

@@ -86,7 +86,7 @@ def save(folder: Path, policy: Policy) -> None:
     border = {f"scaling.{name}": getattr(scaling, name) for name in ("mean", "std", "low", "high")}
     arrays = {f"actor{name}": x for name, x in checkpoint.named(policy.actor).items()}
     (folder / JSON).write_text(json.dumps(about, indent=2) + "\n")
-    save_file({k: np.ascontiguousarray(v) for k, v in (border | arrays).items()}, folder / TENSORS)
+    save_file({k: np.asarray(v, order="C") for k, v in (border | arrays).items()}, folder / TENSORS)
 
 
 def load(folder: str | Path) -> Policy:

@@ -1,6 +1,7 @@
 """Soft Actor-Critic on the environment's own reward: how experts are made."""
 
 import functools
+from collections.abc import Mapping
 
 import equinox as eqx
 import jax
@@ -73,6 +74,6 @@ def step(
     return State(agent, window, state.key, k), jax.tree.map(lambda x: x[-1:], info)
 
 
-def segment(practised: dict[str, np.ndarray]) -> Rewarded:
-    points = {name: x for name, x in practised.items() if name != "reward"}
-    return Rewarded(Transitions(**points), practised["reward"])  # type: ignore[arg-type]
+def segment(practised: Mapping[str, np.ndarray]) -> Rewarded:
+    """What was practised, with its reward."""
+    return Rewarded(players.transitions(practised), jnp.asarray(practised["reward"]))

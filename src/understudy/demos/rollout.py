@@ -1,6 +1,7 @@
 """A policy at work: whole episodes sampled in a table, or played in the environment itself."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -48,3 +49,18 @@ def play(
         yield gained
         if terminated or truncated:
             return
+
+
+def follow(
+    world: gymnasium.Env, predict: Callable[..., tuple[Any, Any]], *, seed: int
+) -> Iterator[float]:
+    """One episode of a policy that is asked as Stable-Baselines3's are, deterministically: the
+    return so far, as `play` yields it."""
+    obs, _ = world.reset(seed=seed)
+    gained, state, over = 0.0, None, False
+    yield gained
+    while not over:
+        action, state = predict(obs, state, deterministic=True)
+        obs, r, terminated, truncated, _ = world.step(action)
+        gained, over = gained + float(r), terminated or truncated
+        yield gained

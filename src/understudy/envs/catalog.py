@@ -9,7 +9,7 @@ import gymnasium
 from gymnasium.spaces import Discrete
 
 from understudy.demos import Demonstrations
-from understudy.envs import empty_room, sampled, toy_text
+from understudy.envs import empty_room, kind, sampled, toy_text
 from understudy.errors import UserError
 from understudy.mdp import MDP
 from understudy.registration import ROOMS
@@ -72,7 +72,9 @@ def make(name: str, *, horizon: int | None = None) -> gymnasium.Env:
     if (n := room_size(name)) is not None:
         return gymnasium.make("understudy/EmptyRoom-v0", size=n, horizon=horizon)
     try:
-        return gymnasium.make(name, max_episode_steps=horizon)
+        return kind.make(name, max_episode_steps=horizon)
+    except UserError:
+        raise
     except gymnasium.error.DependencyNotInstalled as error:
         raise UserError(f"Environment '{name}' needs a package: {_first(error)}.") from None
     except gymnasium.error.UnregisteredEnv as error:

@@ -13,15 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from understudy.deep import absorbing, acting, clone, learner, scaling
+from understudy.deep import policy as policies
 from understudy.deep.absorbing import Absorbing
-from understudy.deep.actor_critic import Transitions
+from understudy.deep.actor_critic import Transitions, transitions
 from understudy.deep.collect import Act, Collector
 from understudy.deep.config import DeepConfig, check_deep
 from understudy.deep.evaluation import Evaluator
 from understudy.deep.learner import Settings, State
 from understudy.deep.policy import Policy
 from understudy.deep.scaling import Scaling
-from understudy.demos import Demonstrations, shipped
+from understudy.demos import Demonstrations, rollout, shipped
 from understudy.demos.reading import read
 from understudy.envs import catalog
 from understudy.errors import UserError
@@ -34,8 +35,10 @@ def train(
     *,
     demos: str | None = None,
     trajectories: int | None = None,
+    horizon: int | None = None,
     seed: int = 0,
     out: Path | None = None,
+    checkpoint: float = rehearsal.SECONDS,
 ) -> dict[str, Any]:
     """Learn, write the run's folder, and return its summary."""
     check_deep(config)
@@ -48,9 +51,10 @@ def train(
         "seed": seed,
         "demos": demos,
         "trajectories": trajectories,
+        "horizon": horizon,
         "config": dataclasses.asdict(config),
     }
-    with contextlib.closing(make(env, config)) as world:
+    with contextlib.closing(make(env, config, horizon)) as world:
         border = scaling.of_spaces(world, env)
         shapes = (world.observation_space.shape or (), world.action_space.shape or ())
         expert, border = expert_points(shown, world, border, config, env)
@@ -59,12 +63,14 @@ def train(
             console.say(f"The run in {out} has ended already.")
             return runs.summary(out)
         method = imitation(expert, border, settings, seed=seed)
-        builder = functools.partial(make, env, config)
+        builder = functools.partial(make, env, config, horizon)
         collector = Collector(builder, border, lanes=config.envs, seed=seed, name=env)
-        evaluator = Evaluator(builder, border, episodes=config.episodes)
+        evaluator = Evaluator(builder, border, episodes=config.episodes, name=env)
         with contextlib.closing(collector), contextlib.closing(evaluator):
             blank = Policy(method.actor(method.state), border, env, *shapes, config.absorbing)
-            schedule = rehearsal.Schedule(config.interactions, config.marks, keep_best=False)
+            schedule = rehearsal.Schedule(
+                config.interactions, config.marks, keep_best=False, checkpoint_seconds=checkpoint
+            )
             return rehearsal.run(
                 out,
                 request,
@@ -77,9 +83,48 @@ def train(
             )
 
 
-def make(env: str, config: DeepConfig) -> gymnasium.Env:
-    world = catalog.make(env)
+def make(env: str, config: DeepConfig, horizon: int | None) -> gymnasium.Env:
+    world = catalog.make(env, horizon=horizon)
     return Absorbing(world) if config.absorbing else world
+
+
+def evaluate(
+    run: Path, *, episodes: int = 10, seed: int = 0, env: str | None = None
+) -> dict[str, Any]:
+    """The stored policy, played deterministically: episode i reset with seed + i."""
+    if not 1 <= episodes <= 100_000:
+        raise UserError(f"--episodes is {episodes}; it must be from 1 to 100,000.")
+    policy = policies.load(run)
+    request = store.read_json(run / "config.json", "The run's")
+    env = env or trusted(policy.env, run)
+    horizon = request.get("horizon")
+    if horizon is not None and (type(horizon) is not int or horizon < 1):
+        raise UserError(f"{run / 'config.json'} has a horizon of {horizon!r}, which cannot be.")
+    returns = []
+    with contextlib.closing(catalog.make(env, horizon=horizon)) as world, console.bar() as bar:
+        for i in bar.track(range(episodes), description="episodes"):
+            *_, gained = rollout.follow(world, policy.predict, seed=seed + i)
+            returns.append(gained)
+    told = runs.summary(run)
+    return {
+        "run": str(run),
+        "env": env,
+        "return": float(np.mean(returns)),
+        "return_std": float(np.std(returns)),
+        **{name: told[name] for name in ("expert_return",) if name in told},
+        "episodes": episodes,
+        "seed": seed,
+    }
+
+
+def trusted(env: str, run: Path) -> str:
+    """An environment named by a file is a registered one: nothing that is loaded may run code."""
+    if env not in gymnasium.registry:
+        raise UserError(
+            f"The run {run} is of '{env}', which Gymnasium does not know; if you trust its code, "
+            f"say --env {env}."
+        )
+    return env
 
 
 def demonstrations(env: str, demos: str | None, trajectories: int | None) -> Demonstrations:
@@ -145,10 +190,9 @@ def imitation(
         return acting.sampling(state.agent.actor, state.key, n)
 
     def step(state: State, practised: dict[str, np.ndarray], n: int) -> tuple[State, dict]:
-        del practised["reward"]  # the learner never sees it
         state, info = learner.step(
             state,
-            Transitions(**practised),  # type: ignore[arg-type]
+            transitions(practised),  # the learner never sees the environment's reward
             expert,
             settings=settings,
             moving=n >= config.warmup,

@@ -22,7 +22,12 @@ from understudy.experiments import rehearsal, runs, store
 
 
 def expert(
-    env: str, config: ExpertConfig, *, seed: int = 0, out: Path | None = None
+    env: str,
+    config: ExpertConfig,
+    *,
+    seed: int = 0,
+    out: Path | None = None,
+    checkpoint: float = rehearsal.SECONDS,
 ) -> dict[str, Any]:
     """Train, write the run's folder and a Minari dataset in it, and return the summary."""
     check_expert(config)
@@ -37,10 +42,12 @@ def expert(
         make = functools.partial(catalog.make, env)
         method = soft_actor_critic(border, config, seed=seed)
         collector = Collector(make, border, lanes=1, seed=seed, name=env)
-        evaluator = Evaluator(make, border, episodes=config.episodes)
+        evaluator = Evaluator(make, border, episodes=config.episodes, name=env)
         with contextlib.closing(collector), contextlib.closing(evaluator):
             blank = Policy(method.actor(method.state), border, env, *shapes)
-            schedule = rehearsal.Schedule(config.interactions, config.marks, keep_best=True)
+            schedule = rehearsal.Schedule(
+                config.interactions, config.marks, keep_best=True, checkpoint_seconds=checkpoint
+            )
             return rehearsal.run(
                 out,
                 request,

@@ -188,7 +188,7 @@ def summary_table(summary: dict[str, Any]) -> Table:
         t.add_row(
             name.replace("_", " "), f"{value:.4g}" if isinstance(value, float) else str(value)
         )
-    if summary["expert_return"] > 0:  # a share of a loss would mislead
+    if summary.get("expert_return", 0) > 0:  # a share of a loss would mislead
         t.add_row("return / expert", f"{summary['return'] / summary['expert_return']:.3f}")
     return t
 
