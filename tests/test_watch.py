@@ -71,7 +71,7 @@ def test_a_frozen_lake_is_filmed(tmp_path):
         out=tmp_path / "lake",
     )
     asked = os.environ.get("SDL_VIDEODRIVER")
-    told = watch.watch(tmp_path / "lake", tmp_path / "films/lake.GIF", episodes=2, fps=20)
+    told = watch.watch(tmp_path / "lake", tmp_path / "films/lake.GIF", episodes=2)
     assert os.environ.get("SDL_VIDEODRIVER") == asked
     shown = pictures(tmp_path / "films/lake.GIF")
     assert len(shown) == told["frames"] <= 2 * 13
@@ -122,7 +122,6 @@ def test_what_is_no_finished_run_is_refused(room, tmp_path):
         ({"out": "folder.gif"}, "is a folder"),
         ({"out": "file/film.gif"}, "output folder"),
         ({"episodes": 0}, "--episodes is 0"),
-        ({"fps": 0}, "--fps is 0"),
         ({"seed": -1}, "seed is -1"),
     ],
 )

@@ -291,13 +291,24 @@ class Watch:
     """The film, .gif or .mp4; RUN/watch.gif if not given."""
     episodes: int = 3
     """How many episodes to film."""
+    seconds: int = 10
+    """How much of each episode of a continuous task to film."""
     seed: int = 0
+    env: str | None = None
+    """The environment, where it is 'module:Class': a run's folder cannot name code to run."""
     json: Json = False
 
     def main(self) -> None:
         from understudy.experiments import console, watch
 
-        filmed = watch.watch(self.run, self.out, episodes=self.episodes, seed=self.seed)
+        filmed = watch.watch(
+            self.run,
+            self.out,
+            episodes=self.episodes,
+            seed=self.seed,
+            seconds=self.seconds,
+            env=self.env,
+        )
         returns = ", ".join(f"{value:.2f}" for value in filmed["returns"])
         console.say(f"{filmed['episodes']} episodes (returns {returns}): {filmed['out']}")
         if self.json:

@@ -94,12 +94,7 @@ def evaluate(
     """The stored policy, played deterministically: episode i reset with seed + i."""
     if not 1 <= episodes <= 100_000:
         raise UserError(f"--episodes is {episodes}; it must be from 1 to 100,000.")
-    policy = policies.load(run)
-    request = store.read_json(run / "config.json", "The run's")
-    env = env or trusted(policy.env, run)
-    horizon = request.get("horizon")
-    if horizon is not None and (type(horizon) is not int or horizon < 1):
-        raise UserError(f"{run / 'config.json'} has a horizon of {horizon!r}, which cannot be.")
+    policy, env, horizon = stored(run, env)
     returns = []
     with contextlib.closing(catalog.make(env, horizon=horizon)) as world, console.bar() as bar:
         for i in bar.track(range(episodes), description="episodes"):
@@ -117,14 +112,20 @@ def evaluate(
     }
 
 
-def trusted(env: str, run: Path) -> str:
-    """An environment named by a file is a registered one: nothing that is loaded may run code."""
-    if env not in gymnasium.registry:
+def stored(run: Path, env: str | None) -> tuple[Policy, str, int | None]:
+    """A run's policy, environment and horizon. Nothing that is loaded may run code, so a file can
+    name a registered environment only; another is for the user to name."""
+    policy = policies.load(run)
+    request = store.read_json(run / "config.json", "The run's")
+    if env is None and policy.env not in gymnasium.registry:
         raise UserError(
-            f"The run {run} is of '{env}', which Gymnasium does not know; if you trust its code, "
-            f"say --env {env}."
+            f"The run {run} is of '{policy.env}', which Gymnasium does not know; if you trust its "
+            f"code, say --env {policy.env}."
         )
-    return env
+    horizon = request.get("horizon")
+    if horizon is not None and (type(horizon) is not int or horizon < 1):
+        raise UserError(f"{run / 'config.json'} has a horizon of {horizon!r}, which cannot be.")
+    return policy, env or policy.env, horizon
 
 
 def demonstrations(env: str, demos: str | None, trajectories: int | None) -> Demonstrations:

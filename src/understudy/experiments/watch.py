@@ -3,8 +3,10 @@
 import contextlib
 import importlib
 import os
+import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,59 +23,79 @@ from understudy.imitation import keys_of
 
 LEAST, MOST = 320, 800  # pixels: smaller frames are enlarged, larger ones reduced
 CAPTION = 24  # pixels above the frame
+SMOOTH = 25  # frames a second that a film of a moving world wants
+
+
+@dataclass(frozen=True)
+class Show:
+    """A stored policy, and how to film it."""
+
+    env: str
+    horizon: int | None
+    play: Callable[[gymnasium.Env, int], Iterator[float]]  # episode i: the return after each step
+    stride: int = 1  # steps per frame
+    fps: int = 8
+    longest: int | None = None  # frames per episode; what comes after is played, not filmed
 
 
 def watch(
-    run: Path, out: Path | None = None, *, episodes: int = 3, seed: int = 0, fps: int = 8
+    run: Path,
+    out: Path | None = None,
+    *,
+    episodes: int = 3,
+    seed: int = 0,
+    seconds: int = 10,
+    env: str | None = None,
 ) -> dict[str, Any]:
     """Film `episodes` episodes of a run's policy; each ends with its last frame held a second.
 
-    The same seed plays the same episodes as `understudy evaluate`.
+    The same seed plays the same episodes as `understudy evaluate`. A continuous task is filmed in
+    its own time, the first `seconds` of each episode.
     """
     out = run / "watch.gif" if out is None else out
     if out.suffix.lower() not in (".gif", ".mp4"):
         raise UserError(f"The film {out} has no known suffix; choose .gif or .mp4.")
-    for name, value in {"episodes": episodes, "fps": fps}.items():
-        if not 1 <= value <= 50:
-            raise UserError(f"--{name} is {value}; it must be from 1 to 50.")
+    for name, value, most in (("episodes", episodes, 50), ("seconds", seconds, 600)):
+        if not 1 <= value <= most:
+            raise UserError(f"--{name} is {value}; it must be from 1 to {most}.")
     keys_of([seed])
     if not run.is_dir():
         raise UserError(f"The run's folder {run} does not exist.")
-    request, pi = train.load(run)
-    write = write_gif if out.suffix.lower() == ".gif" else mp4_writer()
-    returns, frames = [], 0
-
-    def film(world: gymnasium.Env) -> Iterator[Image.Image]:
-        nonlocal frames
-        rng = np.random.default_rng(seed)
-        with console.bar() as bar:
-            steps = bar.add_task("steps", total=episodes * len(pi))
-            for i in range(episodes):
-                picture, gained = None, 0.0
-                played = rollout.play(world, pi, seed=seed + i, rng=rng)
-                for step, gained in enumerate(played):
-                    text = f"episode {i + 1}/{episodes}   step {step}   return = {gained:.4g}"
-                    picture = caption(frame(world, request["env"]), text)
-                    frames += 1
-                    yield picture
-                    bar.advance(steps)
-                returns.append(gained)
-                bar.update(steps, completed=(i + 1) * len(pi))
-                if picture is not None:
-                    yield from [picture] * (fps - 1)
-
     if out.is_dir():
         raise UserError(f"{out} is a folder, where a film is to be written.")
-    with (
-        no_display(),
-        contextlib.closing(rendered(request["env"], pi)) as world,
-        store.output_folder(out.parent),
-    ):
-        try:
-            with store.whole(out) as draft:
-                write(draft, film(world), fps)
-        except OSError as error:
-            raise UserError(f"Cannot write {out}: {error.strerror or error}.") from None
+    write = write_gif if out.suffix.lower() == ".gif" else mp4_writer()
+    returns, frames = [], 0
+    with no_display():
+        deep = (run / "policy.json").exists()
+        show = of_networks(run, seed, seconds, env) if deep else of_a_table(run, seed)
+
+        def film(world: gymnasium.Env) -> Iterator[Image.Image]:
+            nonlocal frames
+            with console.bar() as bar:
+                task = bar.add_task("episodes", total=episodes)
+                for i in range(episodes):
+                    picture, gained, filmed = None, 0.0, 0
+                    for step, gained in enumerate(show.play(world, i)):
+                        if step % show.stride or filmed == show.longest:
+                            continue
+                        text = f"episode {i + 1}/{episodes}   step {step}   return = {gained:.4g}"
+                        picture = caption(frame(world, show.env), text)
+                        frames, filmed = frames + 1, filmed + 1
+                        yield picture
+                    returns.append(gained)
+                    bar.advance(task)
+                    if picture is not None:
+                        yield from [picture] * (show.fps - 1)
+
+        with (
+            contextlib.closing(rendered(show.env, show.horizon)) as world,
+            store.output_folder(out.parent),
+        ):
+            try:
+                with store.whole(out) as draft:
+                    write(draft, film(world), show.fps)
+            except OSError as error:
+                raise UserError(f"Cannot write {out}: {error.strerror or error}.") from None
     return {
         "run": str(run),
         "out": str(out),
@@ -83,30 +105,61 @@ def watch(
     }
 
 
-@contextlib.contextmanager
-def no_display() -> Iterator[None]:
-    """Let pygame draw in memory: on a machine without a screen it would complain."""
-    asked = os.environ.get("SDL_VIDEODRIVER")
-    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-    try:
-        yield
-    finally:
-        if asked is None:
-            del os.environ["SDL_VIDEODRIVER"]
-
-
-def rendered(env: str, pi: np.ndarray) -> gymnasium.Env:
-    """The environment as the policy was trained in it, drawing its frames as pictures."""
-    with contextlib.closing(catalog.make(env, horizon=len(pi))) as plain:
-        spec, modes = plain.spec, plain.metadata.get("render_modes") or []
+def of_a_table(run: Path, seed: int) -> Show:
+    """A tabular policy, step by step."""
+    request, pi = train.load(run)
+    rng = np.random.default_rng(seed)
+    with contextlib.closing(catalog.make(request["env"], horizon=len(pi))) as plain:
         states, actions = plain.observation_space, plain.action_space
     if not (isinstance(states, Discrete) and isinstance(actions, Discrete)):
-        raise UserError(f"Environment {env} is not discrete, but the run's policy is.")
+        raise UserError(f"Environment {request['env']} is not discrete, but the run's policy is.")
     if actions.n != pi.shape[2] or states.n > pi.shape[1]:
         raise UserError(
             f"The policy has {pi.shape[1]} states and {pi.shape[2]} actions, "
-            f"{env} has {states.n} and {actions.n}."
+            f"{request['env']} has {states.n} and {actions.n}."
         )
+
+    def play(world: gymnasium.Env, i: int) -> Iterator[float]:
+        return rollout.play(world, pi, seed=seed + i, rng=rng)
+
+    return Show(request["env"], len(pi), play)
+
+
+def of_networks(run: Path, seed: int, seconds: int, env: str | None) -> Show:
+    """A deep policy, deterministic, in the time of its world."""
+    from understudy.experiments import deep_train
+
+    policy, env, horizon = deep_train.stored(run, env)
+    with contextlib.closing(catalog.make(env, horizon=horizon)) as plain:
+        pace = max(1, int(plain.metadata.get("render_fps") or SMOOTH))
+    stride = max(1, round(pace / SMOOTH))
+    fps = max(1, pace // stride)
+
+    def play(world: gymnasium.Env, i: int) -> Iterator[float]:
+        return rollout.follow(world, policy.predict, seed=seed + i)
+
+    return Show(env, horizon, play, stride, fps, longest=seconds * fps)
+
+
+@contextlib.contextmanager
+def no_display() -> Iterator[None]:
+    """Let pygame and MuJoCo draw in memory: a machine without a screen has nowhere else."""
+    quiet = {"SDL_VIDEODRIVER": "dummy", "MUJOCO_GL": "egl"}
+    if os.environ.get("DISPLAY") or sys.platform != "linux":
+        del quiet["MUJOCO_GL"]
+    missing = [name for name in quiet if name not in os.environ]
+    os.environ.update({name: quiet[name] for name in missing})
+    try:
+        yield
+    finally:
+        for name in missing:
+            del os.environ[name]
+
+
+def rendered(env: str, horizon: int | None) -> gymnasium.Env:
+    """The environment as the policy was trained in it, drawing its frames as pictures."""
+    with contextlib.closing(catalog.make(env, horizon=horizon)) as plain:
+        spec, modes = plain.spec, plain.metadata.get("render_modes") or []
     if spec is None or "rgb_array" not in modes:
         raise UserError(f"Environment {env} cannot be watched: it does not render pictures.")
     options: dict[str, Any] = {}
