@@ -15,6 +15,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float32, Key
 
+from understudy.deep import adam
 from understudy.deep.actor import Actor, actor
 from understudy.deep.critic import Critic, critic, follow
 
@@ -82,9 +83,9 @@ def init(
         critic=Q,
         target=jax.tree.map(jnp.copy, Q),
         log_alpha=log_alpha,
-        actor_moments=optax.adam(tuning.actor_rate).init(pi),  # type: ignore[arg-type]
-        critic_moments=optax.adam(tuning.critic_rate).init(Q),  # type: ignore[arg-type]
-        alpha_moments=optax.adam(tuning.actor_rate).init(log_alpha),
+        actor_moments=adam.moments(pi, tuning.actor_rate),
+        critic_moments=adam.moments(Q, tuning.critic_rate),
+        alpha_moments=adam.moments(log_alpha, tuning.actor_rate),
     )
 
 
@@ -142,8 +143,7 @@ def fit(
         return jnp.mean((Q(batch.obs, batch.action[None])[:, 0] - y) ** 2)
 
     value, slope = jax.value_and_grad(loss)(agent.critic)
-    move, moments = optax.adam(tuning.critic_rate).update(slope, agent.critic_moments)
-    Q = optax.apply_updates(agent.critic, move)
+    Q, moments = adam.descend(agent.critic, slope, agent.critic_moments, tuning.critic_rate)
     return eqx.tree_at(lambda a: (a.critic, a.critic_moments), agent, (Q, moments)), value
 
 
@@ -170,8 +170,7 @@ def ascend(
         return cost, (expect(Q), expect(a.log - old), -expect(a.log))
 
     slope, (q, kl, entropy) = jax.grad(loss, has_aux=True)(agent.actor)
-    move, moments = optax.adam(tuning.actor_rate).update(slope, agent.actor_moments)
-    pi = optax.apply_updates(agent.actor, move)
+    pi, moments = adam.descend(agent.actor, slope, agent.actor_moments, tuning.actor_rate)
     target = follow(agent.target, agent.critic, tuning.tau)
     agent = eqx.tree_at(
         lambda a: (a.actor, a.actor_moments, a.target), agent, (pi, moments, target)
@@ -184,6 +183,7 @@ def temper(agent: Agent, entropy: Float32[Array, ""], tuning: Tuning) -> Agent:
     if tuning.target_entropy is None:
         return agent
     slope = entropy - tuning.target_entropy
-    move, moments = optax.adam(tuning.actor_rate).update(slope, agent.alpha_moments)
-    log_alpha = optax.apply_updates(agent.log_alpha, move)
+    log_alpha, moments = adam.descend(
+        agent.log_alpha, slope, agent.alpha_moments, tuning.actor_rate
+    )
     return eqx.tree_at(lambda a: (a.log_alpha, a.alpha_moments), agent, (log_alpha, moments))

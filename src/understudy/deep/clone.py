@@ -6,6 +6,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float32, Key
 
+from understudy.deep import adam
 from understudy.deep.actor import Actor
 
 HELD_OUT = 0.1  # of the transitions
@@ -31,7 +32,7 @@ def clone(
         (obs[order[held:]], action[order[held:]]),
         (obs[order[:held]], action[order[:held]]),
     )
-    moments = optax.adam(RATE).init(actor)  # type: ignore[arg-type]
+    moments = adam.moments(actor, RATE)
     best, best_fit, since, epoch = actor, float(fit(actor, *unseen)), 0, 0
     for epoch in range(1, epochs + 1):
         actor, moments = one_epoch(actor, moments, *seen, key=jax.random.fold_in(key, epoch))
@@ -68,7 +69,6 @@ def one_epoch(
     def one(carry: tuple[Actor, optax.OptState], rows: Array) -> tuple:
         actor, moments = carry
         slope = jax.grad(lambda pi: -fit(pi, obs[rows], action[rows]))(actor)
-        move, moments = optax.adam(RATE).update(slope, moments)
-        return (optax.apply_updates(actor, move), moments), None
+        return adam.descend(actor, slope, moments, RATE), None
 
     return jax.lax.scan(one, (actor, moments), order)[0]

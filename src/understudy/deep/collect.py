@@ -111,7 +111,7 @@ class Collector:
 
     def state(self) -> dict[str, np.ndarray]:
         """Where each lane stands, as arrays."""
-        saved = {"ended": np.array(self.ended, np.float64)}
+        saved: dict[str, np.ndarray] = {"ended": np.array(self.ended, np.float64)}
         for i, lane in enumerate(self.lanes):
             saved[f"{i}/episode"] = np.array(lane.episode)
             saved[f"{i}/obs"] = lane.obs

@@ -17,8 +17,8 @@ from jaxtyping import Array, Bool, Float32, Int, Key
 
 from understudy import window as windows
 from understudy.deep import actor_critic as players
+from understudy.deep import adam, replay
 from understudy.deep import discriminator as judges
-from understudy.deep import replay
 from understudy.deep.actor import Actor
 from understudy.deep.actor_critic import Agent, Transitions, Tuning
 from understudy.deep.config import DeepConfig
@@ -136,7 +136,7 @@ def init(
     return State(
         agent=players.init(observations, actions, settings.tuning, discrete=discrete, key=playing),
         judge=judge,
-        moments=optax.adam(config.discriminator_rate).init(judge),  # type: ignore[arg-type]
+        moments=adam.moments(judge, config.discriminator_rate),
         window=windows.empty(example, settings.slots),
         gauge=Gauge(drift=jnp.zeros(()), error=jnp.ones(())),
         terminates=jnp.zeros((), bool),
@@ -228,9 +228,8 @@ def reward(
             )
 
         value, slope = jax.value_and_grad(loss)(judge)
-        move, moments = optax.adam(config.discriminator_rate).update(slope, moments)
         told = jnp.stack([value, jnp.mean(judge(shown)), jnp.mean(judge(seen))])
-        return (optax.apply_updates(judge, move), moments), told
+        return adam.descend(judge, slope, moments, config.discriminator_rate), told
 
     keys = jax.random.split(key, config.reward_steps)
     (judge, moments), told = jax.lax.scan(one, (state.judge, state.moments), keys)

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Key
 
-In, Out = Float32[Array, "*batch i"], Float32[Array, "*batch o"]
+In = Float32[Array, "*batch i"]
+Out = Float32[Array, "*batch o"]
 
 
 class Linear(eqx.Module):

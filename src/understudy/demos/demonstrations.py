@@ -46,5 +46,7 @@ class Demonstrations:
 
     def first(self, episodes: int) -> "Demonstrations":
         """The first so many episodes."""
-        kept = (self.observations, self.actions, self.rewards, self.terminated)
-        return Demonstrations(*(x[:episodes] for x in kept))
+        n = episodes
+        return Demonstrations(
+            self.observations[:n], self.actions[:n], self.rewards[:n], self.terminated[:n]
+        )

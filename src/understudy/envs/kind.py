@@ -49,8 +49,6 @@ def _quieten(name: str) -> None:
     if spec is None or "gymnasium.envs.mujoco" not in str(spec.entry_point):
         return
     with contextlib.suppress(ImportError):  # Gymnasium explains what is missing
-        import mujoco
-
-        mujoco.set_mju_user_warning(
+        importlib.import_module("mujoco").set_mju_user_warning(
             lambda text: None if "deprecated" in text else print(text, file=sys.stderr)
         )

@@ -114,12 +114,12 @@ def run(
                     place.seconds, saved = time.perf_counter() - begun, time.perf_counter()
                     keep(folder, place, collector)
         except UserError as error:
-            after = f"at {place.interactions:,} interactions"
+            when = f"at {place.interactions:,} interactions"
             there = (folder / CHECKPOINT).exists()
             kept = (
                 "; the last checkpoint is intact, the same command goes on from it" if there else ""
             )
-            raise UserError(f"{str(error).rstrip('.')} ({after}{kept}).") from error
+            raise UserError(f"{str(error).rstrip('.')} ({when}{kept}).") from error
     place.seconds = time.perf_counter() - begun
     actor = place.best if schedule.keep_best else method.actor(place.state)
     exported = dataclasses.replace(policy, actor=actor)
