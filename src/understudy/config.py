@@ -58,10 +58,10 @@ class Config:
     """Keep what the policy visits and the reward at every mark, for the report's replay."""
 
 
-def as_option(name: str, value: Any) -> Any:
+def as_option(name: str, value: Any, of: type = Config) -> Any:
     """A value read from JSON or TOML as the option of that name holds it: a list as a tuple, a
     whole number as a number where one is meant. ValueError if it is of another type."""
-    hint = _hints()[name]
+    hint = _hints(of)[name]
     read = value
     if isinstance(value, list) and all(type(v) in (int, float) for v in value):
         read = tuple(float(v) for v in value)
@@ -73,8 +73,8 @@ def as_option(name: str, value: Any) -> Any:
 
 
 @functools.cache
-def _hints() -> dict[str, Any]:
-    return typing.get_type_hints(Config)
+def _hints(of: type) -> dict[str, Any]:
+    return typing.get_type_hints(of)
 
 
 def _fits(value: Any, hint: Any) -> bool:

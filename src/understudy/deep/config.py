@@ -77,7 +77,8 @@ class DeepConfig:
     warm_start: Literal["none", "clone"] = "none"
     """Begin with the actor cloned from the demonstrations."""
     warmup: int = 1_000
-    """First interactions, in which discriminator and critics learn and the actor stays."""
+    """First interactions, in which discriminator and critics learn and the actor stays: practised
+    with random actions, or by the clone."""
     hold: int = 0
     """Interactions after that in which the policy is held to the one it began with."""
     marks: int = 20

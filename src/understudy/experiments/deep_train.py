@@ -188,6 +188,8 @@ def imitation(
         state = learner.begin_with(state, actor)
 
     def act(state: State, n: int) -> Act:
+        if n < config.warmup and config.warm_start == "none":  # π⁰ is uniform, as in a table
+            return acting.exploring(border.actions, state.key, n, discrete=border.discrete)
         return acting.sampling(state.agent.actor, state.key, n)
 
     def step(state: State, practised: dict[str, np.ndarray], n: int) -> tuple[State, dict]:

@@ -205,8 +205,10 @@ def evaluate(
     if mean > place.best_return:
         place.best, place.best_return = jax.tree.map(jnp.copy, actor), mean
     practised, collector.ended = collector.ended, []
+    each = method.fresh * len(collector.lanes)
     return {
         "interactions": place.interactions,
+        "updates": place.interactions // each,
         "return": mean,
         "return_std": float(played.returns.std()),
         "length": float(np.mean([len(a) for a in played.actions])),

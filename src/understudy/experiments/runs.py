@@ -26,6 +26,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from understudy.config import Config, as_option
+from understudy.deep.config import DeepConfig
 from understudy.errors import UserError
 from understudy.experiments import store
 
@@ -191,13 +192,19 @@ def load(root: Path) -> tuple[list[StoredRun], list[str]]:
 def _check_kinds(request: dict[str, Any], expert_return: Any) -> None:
     """What a run was asked must be what could have been asked."""
     config = request["config"]
-    kinds = {"env": (request["env"], str), "seed": (request["seed"], int)}
-    kinds |= {"horizon": (request["horizon"], int), "config": (config, dict)}
+    deep = request.get("method") == "mdpo"
+    kinds: dict[str, tuple[Any, Any]] = {
+        "env": (request["env"], str),
+        "seed": (request["seed"], int),
+        "horizon": (request["horizon"], int | None if deep else int),
+        "config": (config, dict),
+    }
     for name, (value, kind) in kinds.items():
         if not isinstance(value, kind) or isinstance(value, bool):
             raise ValueError(f"its {name} is {value!r}")
-    for name in {field.name for field in dataclasses.fields(Config)} & set(config):
-        as_option(name, config[name])
+    asked = DeepConfig if deep else Config
+    for name in {field.name for field in dataclasses.fields(asked)} & set(config):
+        as_option(name, config[name], asked)
     if "window" not in config or not np.isfinite(expert_return):
         raise ValueError("it has no window, or no expert")
 
@@ -207,6 +214,8 @@ def read(folder: Path) -> StoredRun:
     request = store.read_json(folder / "config.json", "The run's")
     told = summary(folder)
     request.pop("versions", None)
+    if request.get("method") == "sac":
+        raise UserError(f"The run {folder} is an expert's, which imitates nobody.")
     try:
         lines = (folder / "metrics.jsonl").read_text().splitlines()
         rows = [json.loads(line) for line in lines]
