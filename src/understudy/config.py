@@ -116,7 +116,12 @@ def check(config: Config) -> None:
         value = getattr(config, name)
         if value is not None and not (math.isfinite(value) and value >= 0):
             raise UserError(f"--{name} is {value}; it must be a finite number, zero or more.")
-    if not isinstance(config.beta, str) and not (
-        all(math.isfinite(b) and b >= 0 for b in config.beta) and sum(config.beta) > 0
+    check_beta(config.beta)
+
+
+def check_beta(beta: str | tuple[float, ...]) -> None:
+    """Weights given as numbers must be weights."""
+    if not isinstance(beta, str) and not (
+        all(math.isfinite(b) and b >= 0 for b in beta) and sum(beta) > 0
     ):
-        raise UserError(f"--beta is {config.beta}; weights must be non-negative and not all zero.")
+        raise UserError(f"--beta is {beta}; weights must be non-negative and not all zero.")

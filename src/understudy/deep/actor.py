@@ -8,6 +8,7 @@ E_{a~π} f(a) with the right gradient: one reparametrised sample of a Gaussian, 
 categorical (no noise at all).
 """
 
+import abc
 import math
 from typing import NamedTuple
 
@@ -40,27 +41,33 @@ class Actor(eqx.Module):
 
     net: eqx.AbstractVar[MLP]
 
+    @abc.abstractmethod
     def options(self, obs: Obs, *, key: Key[Array, ""]) -> Options:
-        raise NotImplementedError
+        """Actions to sum over in place of an expectation."""
 
+    @abc.abstractmethod
     def log(self, obs: Obs, raw: Float32[Array, "n *batch A"]) -> Float32[Array, "n *batch"]:
         """log π(a|s) of actions given before squashing."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def log_action(self, obs: Obs, action: Action) -> Log:
         """log π(a|s) of an action as it was taken, for demonstrations."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def sample(self, obs: Obs, *, key: Key[Array, ""]) -> Action:
-        raise NotImplementedError
+        """An action drawn from π."""
 
+    @abc.abstractmethod
     def mode(self, obs: Obs) -> Action:
         """The action of a deterministic policy."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
+    def kl(self, other: "Actor", obs: Obs) -> Log:
+        """KL(π ‖ π′) = E_π[log π − log π′] at each observation, in closed form."""
+
+    @abc.abstractmethod
     def tv(self, other: "Actor", obs: Obs) -> Log:
         """TV(π ‖ π′) at each observation, or a bound on it."""
-        raise NotImplementedError
 
 
 class Gaussian(Actor):
@@ -95,12 +102,16 @@ class Gaussian(Actor):
     def mode(self, obs: Obs) -> Action:
         return jnp.tanh(self.parameters(obs)[0])
 
-    def tv(self, other: Actor, obs: Obs) -> Log:
-        """Pinsker's bound √(KL/2); squashing changes neither TV nor KL."""
+    def kl(self, other: Actor, obs: Obs) -> Log:
+        """That of the two normals: squashing is one-to-one, so it changes nothing."""
         assert isinstance(other, Gaussian)
         (m, s), (n, t) = self.parameters(obs), other.parameters(obs)
-        kl = t - s + (jnp.exp(2 * s) + (m - n) ** 2) / (2 * jnp.exp(2 * t)) - 0.5
-        return jnp.minimum(jnp.sqrt(jnp.maximum(jnp.sum(kl, axis=-1), 0) / 2), 1)
+        apart = t - s + (jnp.exp(2 * s) + (m - n) ** 2) / (2 * jnp.exp(2 * t)) - 0.5
+        return jnp.sum(apart, axis=-1)
+
+    def tv(self, other: Actor, obs: Obs) -> Log:
+        """Pinsker's bound √(KL/2)."""
+        return jnp.minimum(jnp.sqrt(jnp.maximum(self.kl(other, obs), 0) / 2), 1)
 
 
 class Categorical(Actor):
@@ -131,6 +142,11 @@ class Categorical(Actor):
     def mode(self, obs: Obs) -> Action:
         log = self.log_probabilities(obs)
         return jax.nn.one_hot(jnp.argmax(log, axis=-1), log.shape[-1], dtype=log.dtype)
+
+    def kl(self, other: Actor, obs: Obs) -> Log:
+        assert isinstance(other, Categorical)
+        here, there = self.log_probabilities(obs), other.log_probabilities(obs)
+        return jnp.sum(jnp.exp(here) * (here - there), axis=-1)
 
     def tv(self, other: Actor, obs: Obs) -> Log:
         assert isinstance(other, Categorical)

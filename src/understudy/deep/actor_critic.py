@@ -1,8 +1,12 @@
 """One policy step on a batch, for the learner (MDPO) and for the expert (SAC) alike.
 
 The actor minimises E_{a~π}[ λ (log π − log π_old) + α log π − Q ]. With λ > 0 it is mirror
-descent policy optimisation, the sampled form of Eq. 3: stay near π_old while Q rises. With λ = 0
-and α tuned to a target entropy it is Soft Actor-Critic. Nothing else differs.
+descent policy optimisation, Eq. 3: stay near π_old while Q rises. With λ = 0 and α tuned to a
+target entropy it is Soft Actor-Critic. Nothing else differs.
+
+MDPO as published (Tomar et al. 2022) samples the first term too. We take its closed form, the KL of
+two normals: at π = π_old, where every iteration begins, the sampled one has a gradient of λ ε/σ per
+sample whose mean is zero, noise that grows as the policy becomes sure of itself.
 """
 
 from collections.abc import Mapping
@@ -160,14 +164,14 @@ def ascend(
 
     def loss(pi: Actor) -> tuple[Array, tuple[Array, Array, Array]]:
         a = pi.options(batch.obs, key=key)
-        old = agent.anchor.log(batch.obs, a.raw) if tuning.kl else a.log
         Q = agent.critic.least(batch.obs, a.action)
+        kl = jnp.mean(pi.kl(agent.anchor, batch.obs)) if tuning.kl else jnp.zeros_like(alpha)
 
         def expect(x: Array) -> Array:
             return jnp.mean(jnp.sum(a.weight * x, axis=0))
 
-        cost = expect(tuning.kl * (a.log - old) + alpha * a.log - Q)  # Eq. 3, sampled
-        return cost, (expect(Q), expect(a.log - old), -expect(a.log))
+        cost = tuning.kl * kl + expect(alpha * a.log - Q)  # Eq. 3
+        return cost, (expect(Q), kl, -expect(a.log))
 
     slope, (q, kl, entropy) = jax.grad(loss, has_aux=True)(agent.actor)
     pi, moments = adam.descend(agent.actor, slope, agent.actor_moments, tuning.actor_rate)

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 import gymnasium
 import numpy as np
 
+from understudy.deep import world as worlds
 from understudy.deep.scaling import Scaling
+from understudy.deep.world import Taken
 from understudy.errors import UserError
 
-Taken = np.ndarray | np.integer  # an action in the environment's units
 Act = Callable[[np.ndarray], np.ndarray]  # observations (lanes, S) → actions (lanes, A)
 Make = Callable[[], gymnasium.Env]
 
@@ -69,7 +70,8 @@ class Collector:
 
     def _step(self, i: int, action: Taken) -> tuple[np.ndarray, float, bool]:
         lane = self.lanes[i]
-        obs, reward, terminated, truncated = self._ask(lane, action)
+        t = len(lane.actions)
+        obs, reward, terminated, truncated = worlds.step(lane.env, self.name, action, t)
         lane.actions.append(action)
         lane.obs, lane.gained = obs, lane.gained + reward
         if terminated or truncated:
@@ -77,35 +79,11 @@ class Collector:
             self._begin(i, lane.episode + 1)
         return obs, reward, terminated
 
-    def _ask(self, lane: Lane, action: Taken) -> tuple[np.ndarray, float, bool, bool]:
-        """One step of the environment, which may fail in any way."""
-        shaped = int(action) if self.scaling.discrete else action.reshape(_shape(lane.env))
-        try:
-            obs, reward, terminated, truncated, _ = lane.env.step(shaped)
-        except Exception as error:
-            raise UserError(
-                f"Environment {self.name} failed in episode {lane.episode}, step "
-                f"{len(lane.actions)}: {type(error).__name__}: {error}"
-            ) from error
-        obs = np.asarray(obs)
-        if not np.isfinite(obs).all() or not np.isfinite(float(reward)):
-            raise UserError(
-                f"Environment {self.name} gave an observation or a reward that is not finite "
-                f"(NaN) in episode {lane.episode}, step {len(lane.actions)}."
-            )
-        return obs, float(reward), bool(terminated), bool(truncated)
-
     def _begin(self, i: int, episode: int) -> None:
         lane = self.lanes[i]
-        sequence = np.random.SeedSequence([self.seed, i, episode])
-        try:
-            obs, _ = lane.env.reset(seed=int(sequence.generate_state(1)[0]))
-        except Exception as error:
-            raise UserError(
-                f"Environment {self.name} failed at the reset of episode {episode}: "
-                f"{type(error).__name__}: {error}"
-            ) from error
-        lane.obs, lane.episode, lane.gained, lane.actions = np.asarray(obs), episode, 0.0, []
+        seed = np.random.SeedSequence([self.seed, i, episode]).generate_state(1)[0]
+        lane.obs = worlds.begin(lane.env, self.name, seed=int(seed))
+        lane.episode, lane.gained, lane.actions = episode, 0.0, []
 
     # --- stop and go on -----------------------------------------------------------------------
 
@@ -124,7 +102,8 @@ class Collector:
         for i, lane in enumerate(self.lanes):
             self._begin(i, int(saved[f"{i}/episode"]))
             for action in saved[f"{i}/actions"]:
-                obs, reward, *_ = self._ask(lane, action)
+                t = len(lane.actions)
+                obs, reward, *_ = worlds.step(lane.env, self.name, action, t)
                 lane.actions.append(action)
                 lane.obs, lane.gained = obs, lane.gained + reward
             if not np.array_equal(lane.obs, saved[f"{i}/obs"]):
@@ -137,7 +116,3 @@ class Collector:
     def close(self) -> None:
         for lane in self.lanes:
             lane.env.close()
-
-
-def _shape(env: gymnasium.Env) -> tuple[int, ...]:
-    return env.action_space.shape or ()

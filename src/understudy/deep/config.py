@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from understudy.config import check_beta
 from understudy.errors import UserError
 
 Preset = Literal["fast", "paper", "paper-swapped"]
@@ -23,7 +24,8 @@ class DeepConfig:
     points: int = 256
     """Data points m of the agent, and as many of the expert, per reward update."""
     fresh: int | None = 8
-    """New interactions per iteration; None: max(1, m // N), the equal estimation budget."""
+    """New interactions per iteration, of each environment; None: max(1, m // N), the equal
+    estimation budget."""
     replay: int | None = None
     """Interactions kept for the policy's steps; None: all."""
     envs: int = 1
@@ -38,6 +40,8 @@ class DeepConfig:
     """How strongly the policy is held to the one before (1 / step size of the mirror step)."""
     anchor: int = 1
     """That policy is renewed every so many iterations."""
+    average: int = 50
+    """Iterations over which the weights of the policy that is kept are averaged; 0: the last."""
     entropy: float = 0.05
     """Weight of the policy's entropy."""
     gamma: float = 0.98
@@ -77,8 +81,7 @@ class DeepConfig:
     warm_start: Literal["none", "clone"] = "none"
     """Begin with the actor cloned from the demonstrations."""
     warmup: int = 1_000
-    """First interactions, in which discriminator and critics learn and the actor stays: practised
-    with random actions, or by the clone."""
+    """First interactions, in which discriminator and critics learn and the actor stays."""
     hold: int = 0
     """Interactions after that in which the policy is held to the one it began with."""
     marks: int = 20
@@ -95,6 +98,7 @@ PAPER = DeepConfig(
     policy_steps=5,
     batch=256,
     kl=0.1,
+    average=0,
     entropy=0.0,
     gamma=0.99,
     tau=0.005,
@@ -125,14 +129,17 @@ def check_deep(config: DeepConfig) -> None:
         value = getattr(config, name)
         if value is not None and not 1 <= value <= most:
             raise UserError(f"--{_flag(name)} is {value}; it must be from 1 to {most:,}.")
-    for name in ("warmup", "hold"):
+    for name in ("warmup", "hold", "average"):
         if not 0 <= getattr(config, name) <= most:
             raise UserError(f"--{name} is {getattr(config, name)}; it must be zero or more.")
     for name in ("kl", "entropy", "penalty", "penalty_centre"):
         value = getattr(config, name)
         if not (math.isfinite(value) and value >= 0):
             raise UserError(f"--{_flag(name)} is {value}; it must be a finite number, 0 or more.")
-    for name in ("gamma", "tau", "actor_rate", "critic_rate", "discriminator_rate"):
+    check_beta(config.beta)
+    if not 0 < config.gamma < 1:
+        raise UserError(f"--gamma is {config.gamma}; it must be above 0 and below 1.")
+    for name in ("tau", "actor_rate", "critic_rate", "discriminator_rate"):
         value = getattr(config, name)
         if not 0 < value <= 1:
             raise UserError(f"--{_flag(name)} is {value}; it must be above 0 and at most 1.")
@@ -168,6 +175,8 @@ class ExpertConfig:
     """Interactions between two rounds of updates; as many updates follow."""
     marks: int = 30
     """How often the policy is measured along the way; the best one is kept."""
+    enough: float | None = None
+    """End early once a measurement reaches this return."""
     episodes: int = 10
     """Episodes per measurement, and demonstrations written."""
 
@@ -180,7 +189,7 @@ def check_expert(config: ExpertConfig) -> None:
             raise UserError(f"--{name} is {value}; it must be at least 1.")
     if not 0 <= config.explore:
         raise UserError(f"--explore is {config.explore}; it must be zero or more.")
-    for name, most in {"rate": 1.0, "tau": 1.0, "gamma": 1.0}.items():
+    for name in ("rate", "tau", "gamma"):
         value = getattr(config, name)
-        if not 0 < value <= most:
-            raise UserError(f"--{name} is {value}; it must be above 0 and at most {most:g}.")
+        if not 0 < value <= 1:
+            raise UserError(f"--{name} is {value}; it must be above 0 and at most 1.")

@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from understudy.deep.collect import Make, _shape
+from understudy.deep import world as worlds
+from understudy.deep.collect import Make
 from understudy.deep.scaling import Scaling
 from understudy.demos import Demonstrations
 from understudy.errors import UserError
@@ -20,6 +21,7 @@ class Evaluator:
     def __init__(self, make: Make, scaling: Scaling, *, episodes: int, name: str) -> None:
         self.scaling, self.name = scaling, name
         self.envs = [make() for _ in range(episodes)]
+        self.shape = self.envs[0].action_space.shape or ()
 
     def __call__(
         self, act: Callable[[np.ndarray], np.ndarray], *, seed: int = FIRST_SEED
@@ -27,7 +29,7 @@ class Evaluator:
         """Whole episodes of the policy."""
         n = len(self.envs)
         observations = [
-            [np.asarray(env.reset(seed=seed + i)[0])] for i, env in enumerate(self.envs)
+            [worlds.begin(env, self.name, seed=seed + i)] for i, env in enumerate(self.envs)
         ]
         actions: list[list] = [[] for _ in range(n)]
         rewards: list[list] = [[] for _ in range(n)]
@@ -45,18 +47,16 @@ class Evaluator:
                 act(self.scaling.obs(np.stack([seen[-1] for seen in observations])))
             )
             for i in sorted(going):
-                env = self.envs[i]
-                action = int(taken[i]) if self.scaling.discrete else taken[i].reshape(_shape(env))
-                obs, reward, ended, cut, _ = env.step(action)
-                observations[i].append(np.asarray(obs))
-                actions[i].append(action)
-                rewards[i].append(float(reward))
+                obs, reward, ended, cut = worlds.step(self.envs[i], self.name, taken[i], step)
+                observations[i].append(obs)
+                actions[i].append(taken[i])
+                rewards[i].append(reward)
                 if ended or cut:
-                    terminated[i] = bool(ended)
+                    terminated[i] = ended
                     going.remove(i)
         return Demonstrations(
             [np.stack(x) for x in observations],
-            [np.array(x) for x in actions],
+            [np.stack(x).reshape(-1, *self.shape) for x in actions],
             [np.array(x) for x in rewards],
             terminated,
         )

@@ -46,6 +46,7 @@ class State(eqx.Module):
     """Everything a run needs to go on, but for the environment."""
 
     agent: Agent
+    average: Actor  # of the latest policies' weights: the one that is measured and kept
     judge: Discriminator
     moments: optax.OptState  # of the discriminator
     window: Window
@@ -133,8 +134,10 @@ def init(
     obs = jnp.zeros((settings.fresh, observations), jnp.float32)
     action = jnp.zeros((settings.fresh, actions), jnp.float32)
     example = Transitions(obs, action, obs, jnp.zeros(settings.fresh, bool))
+    agent = players.init(observations, actions, settings.tuning, discrete=discrete, key=playing)
     return State(
-        agent=players.init(observations, actions, settings.tuning, discrete=discrete, key=playing),
+        agent=agent,
+        average=jax.tree.map(jnp.copy, agent.actor),
         judge=judge,
         moments=adam.moments(judge, config.discriminator_rate),
         window=windows.empty(example, settings.slots),
@@ -147,8 +150,8 @@ def init(
 
 def begin_with(state: State, actor: Actor) -> State:
     """A run that starts from this actor."""
-    anchor = jax.tree.map(jnp.copy, actor)
-    return eqx.tree_at(lambda s: (s.agent.actor, s.agent.anchor), state, (actor, anchor))
+    copies = (actor, *(jax.tree.map(jnp.copy, actor) for _ in range(2)))
+    return eqx.tree_at(lambda s: (s.agent.actor, s.agent.anchor, s.average), state, copies)
 
 
 @functools.partial(jax.jit, static_argnames=("settings", "moving", "held"), donate_argnums=0)
@@ -175,8 +178,14 @@ def step(
         state.agent, judge, window, k, expert, terminates, settings, moving, held, key=improving
     )
     gauge, drift = measure(state, agent, practised, settings)
-    state = State(agent, judge, moments, window, gauge, terminates, state.key, k)
+    average = blend(state.average, agent.actor, 1 / (1 + settings.config.average))
+    state = State(agent, average, judge, moments, window, gauge, terminates, state.key, k)
     return state, Info(window=N, drift=drift, **judged, **played)
+
+
+def blend(average: Actor, actor: Actor, share: float) -> Actor:
+    """Single iterates jump about; their running mean does not, as the mixture of Cor. 4.9."""
+    return jax.tree.map(lambda slow, fast: slow + share * (fast - slow), average, actor)
 
 
 def reuse(settings: Settings) -> Reuse:

@@ -43,7 +43,7 @@ class Scaling:
         """Actions out of the networks: (n, A) → (n, A), or (n,) whole numbers."""
         if self.discrete:
             return np.argmax(action, axis=-1) + int(self.low[0])
-        return self.low + (action + 1) / 2 * (self.high - self.low)
+        return np.clip(self.low + (action + 1) / 2 * (self.high - self.low), self.low, self.high)
 
     def check(self, obs: np.ndarray, action: np.ndarray, env: gymnasium.Env, name: str) -> None:
         """Refuse demonstrations that cannot be of this environment."""
@@ -84,7 +84,11 @@ def of_spaces(env: gymnasium.Env, name: str) -> Scaling:
             np.array([acted.start], np.float32),
             np.array([acted.start + acted.n - 1], np.float32),
         )
-    elif isinstance(acted, Box) and np.isfinite([*acted.low.flat, *acted.high.flat]).all():
+    elif (
+        isinstance(acted, Box)
+        and np.isfinite([*acted.low.flat, *acted.high.flat]).all()
+        and (acted.low < acted.high).all()
+    ):
         ends = acted.low.astype(np.float32).ravel(), acted.high.astype(np.float32).ravel()
     else:
         raise UserError(

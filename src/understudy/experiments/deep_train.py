@@ -4,6 +4,7 @@ its run."""
 import contextlib
 import dataclasses
 import functools
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from understudy.demos.reading import read
 from understudy.envs import catalog
 from understudy.errors import UserError
 from understudy.experiments import console, rehearsal, runs, store
+from understudy.imitation import keys_of
 
 
 def train(
@@ -42,6 +44,7 @@ def train(
 ) -> dict[str, Any]:
     """Learn, write the run's folder, and return its summary."""
     check_deep(config)
+    keys_of([seed])
     settings = learner.settle(config)
     shown = demonstrations(env, demos, trajectories)
     out = out or Path("runs") / f"{env.replace('/', '-').replace(':', '-')}-seed{seed}"
@@ -50,13 +53,14 @@ def train(
         "env": env,
         "seed": seed,
         "demos": demos,
+        "shown": fingerprint(shown),
         "trajectories": trajectories,
         "horizon": horizon,
         "config": dataclasses.asdict(config),
     }
     with contextlib.closing(make(env, config, horizon)) as world:
-        border = scaling.of_spaces(world, env)
-        shapes = (world.observation_space.shape or (), world.action_space.shape or ())
+        border, plain = scaling.of_spaces(world, env), world.unwrapped
+        shapes = (plain.observation_space.shape or (), plain.action_space.shape or ())
         expert, border = expert_points(shown, world, border, config, env)
     with store.output_folder(out):
         if rehearsal.finished(out, request):
@@ -149,6 +153,15 @@ def demonstrations(env: str, demos: str | None, trajectories: int | None) -> Dem
     return shown.first(trajectories)
 
 
+def fingerprint(shown: Demonstrations) -> str:
+    """Tells two sets of demonstrations apart, whatever their file is called: a run does not go on
+    with others than it began with."""
+    digest = hashlib.sha256()
+    for array in (*shown.observations, *shown.actions, np.array(shown.terminated)):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:12]
+
+
 def expert_points(
     shown: Demonstrations, world: gymnasium.Env, border: Scaling, config: DeepConfig, env: str
 ) -> tuple[Transitions, Scaling]:
@@ -158,6 +171,8 @@ def expert_points(
     obs = np.concatenate([o[:-1] for o in shown.observations])
     after = np.concatenate([o[1:] for o in shown.observations])
     action = np.concatenate(shown.actions)
+    if len(action) < 2:
+        raise UserError(f"The demonstrations of {env} have one step in all; give more.")
     border.check(obs, action, world, env)
     if config.normalise:
         flat = obs.reshape(len(obs), -1).astype(np.float64)
@@ -179,7 +194,7 @@ def imitation(
 ) -> rehearsal.Method:
     """The learner as a method of a rehearsal."""
     config = settings.config
-    key, cloning = jax.random.split(jax.random.key(seed))
+    key, cloning, practising = jax.random.split(jax.random.key(seed), 3)
     state = learner.init(
         settings, border.observations, border.actions, discrete=border.discrete, key=key
     )
@@ -188,9 +203,7 @@ def imitation(
         state = learner.begin_with(state, actor)
 
     def act(state: State, n: int) -> Act:
-        if n < config.warmup and config.warm_start == "none":  # π⁰ is uniform, as in a table
-            return acting.exploring(border.actions, state.key, n, discrete=border.discrete)
-        return acting.sampling(state.agent.actor, state.key, n)
+        return acting.sampling(state.agent.actor, practising, n)
 
     def step(state: State, practised: dict[str, np.ndarray], n: int) -> tuple[State, dict]:
         state, info = learner.step(
@@ -204,4 +217,4 @@ def imitation(
         return state, vars(info)
 
     each = settings.fresh // config.envs
-    return rehearsal.Method(state, each, act, step, lambda state: state.agent.actor)
+    return rehearsal.Method(state, each, act, step, lambda state: state.average)

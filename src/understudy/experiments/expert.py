@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import math
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from understudy.deep.policy import Policy
 from understudy.deep.scaling import Scaling
 from understudy.demos import Demonstrations, minari
 from understudy.envs import catalog
-from understudy.experiments import rehearsal, runs, store
+from understudy.experiments import console, rehearsal, runs, store
+from understudy.imitation import keys_of
 
 
 def expert(
@@ -31,6 +33,7 @@ def expert(
 ) -> dict[str, Any]:
     """Train, write the run's folder and a Minari dataset in it, and return the summary."""
     check_expert(config)
+    keys_of([seed])
     out = out or Path("runs") / f"expert-{env.replace('/', '-').replace(':', '-')}-seed{seed}"
     request = {"method": "sac", "env": env, "seed": seed, "config": dataclasses.asdict(config)}
     with contextlib.closing(catalog.make(env)) as world:
@@ -38,6 +41,7 @@ def expert(
         shapes = (world.observation_space.shape or (), world.action_space.shape or ())
     with store.output_folder(out):
         if rehearsal.finished(out, request):
+            console.say(f"The run in {out} has ended already.")
             return runs.summary(out)
         make = functools.partial(catalog.make, env)
         method = soft_actor_critic(border, config, seed=seed)
@@ -46,7 +50,11 @@ def expert(
         with contextlib.closing(collector), contextlib.closing(evaluator):
             blank = Policy(method.actor(method.state), border, env, *shapes)
             schedule = rehearsal.Schedule(
-                config.interactions, config.marks, keep_best=True, checkpoint_seconds=checkpoint
+                config.interactions,
+                config.marks,
+                keep_best=True,
+                checkpoint_seconds=checkpoint,
+                enough=math.inf if config.enough is None else config.enough,
             )
             return rehearsal.run(
                 out,

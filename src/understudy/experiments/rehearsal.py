@@ -49,6 +49,7 @@ class Schedule:
     marks: int  # evaluations
     keep_best: bool  # the policy of the best evaluation, or the last one
     checkpoint_seconds: float = SECONDS
+    enough: float = math.inf  # a return that ends the run early
 
 
 @dataclass
@@ -100,7 +101,7 @@ def run(
         try:
             if place.interactions == 0:
                 measure({})
-            while place.interactions < total:
+            while place.interactions < total and place.best_return < schedule.enough:
                 act = method.act(place.state, place.interactions)
                 practised = collector.practise(act, method.fresh)
                 place.state, info = method.step(place.state, practised, place.interactions)
@@ -136,8 +137,8 @@ def run(
         **{name: request[name] for name in ("env", "seed")},
         **after(exported, played),
     }
+    runs.mark(folder, summary, apart=CHECKPOINT)  # a kill here leaves a finished run
     (folder / CHECKPOINT).unlink(missing_ok=True)
-    runs.mark(folder, summary)
     return summary
 
 
@@ -164,7 +165,10 @@ def resume(folder: Path, request: Mapping[str, Any], method: Method, collector: 
     where = f"The checkpoint {path}"
     lanes = {name[len("lanes/") :]: x for name, x in arrays.items() if name.startswith("lanes/")}
     collector.restore(lanes)
-    with (folder / "metrics.jsonl").open("r+") as file:
+    metrics = folder / "metrics.jsonl"
+    if not metrics.exists() or metrics.stat().st_size < told["metrics"]:
+        raise UserError(f"{metrics} was cut short; start anew with another --out.")
+    with metrics.open("r+") as file:
         file.truncate(told["metrics"])  # what was measured after the checkpoint comes again
     return Place(
         state=checkpoint.fill(first.state, arrays, where, prefix="state"),
@@ -186,6 +190,9 @@ def keep(folder: Path, place: Place, collector: Collector) -> None:
     }
     arrays = {f"lanes/{name}": x for name, x in collector.state().items()}
     arrays |= {f"state{name}": x for name, x in checkpoint.named(place.state).items()}
+    for name, x in arrays.items():
+        if x.dtype.kind == "f" and not np.isfinite(x).all():
+            raise UserError(f"The learner's {name} became NaN; use smaller steps")
     arrays |= {f"best{name}": x for name, x in checkpoint.named(place.best).items()}
     with store.whole(folder / CHECKPOINT) as draft:
         checkpoint.save(draft, arrays, about)

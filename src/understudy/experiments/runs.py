@@ -154,9 +154,10 @@ def finish(
     mark(folder, summary)
 
 
-def mark(folder: Path, summary: Mapping[str, Any]) -> None:
-    """The run is finished: what is in its folder counts."""
-    results = [path for path in sorted(folder.iterdir()) if path.name != "config.json"]
+def mark(folder: Path, summary: Mapping[str, Any], apart: str = "") -> None:
+    """The run is finished: what is in its folder counts, but for the file `apart`."""
+    others = ("config.json", apart)
+    results = [path for path in sorted(folder.iterdir()) if path.name not in others]
     files = {path.name: path.stat().st_size for path in results if path.is_file()}
     store.write_json(folder / MARKER, {**summary, "files": files})
 
