@@ -5,10 +5,10 @@
     python benchmarks/deep.py --seeds 1 2 4   # also: several seeds in one process, by vmap
 
 An iteration is what `understudy train HalfCheetah-v5` does between two rounds of practice: keep a
-segment, 8 discriminator steps on 256 + 256 points with a gradient penalty, 8 MDPO steps on 128
-points (twin layer-normed critics, targets, squashed Gaussian actor, its anchor). The two are timed
-in turns, and checked to compute the same: from equal weights and equal noise, one policy step and
-one discriminator step must give equal weights.
+segment, take the preset's discriminator steps (256 + 256 points, gradient penalty) and MDPO steps
+(128 points; twin layer-normed critics, targets, squashed Gaussian actor, its anchor). The two are
+timed in turns, and checked to compute the same: from equal weights and equal noise, one policy step
+and one discriminator step must give equal weights.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def log_prob(u, mean, log_std):
 class Torch:
     def __init__(self):
         hidden = TUNING.hidden
-        self.actor, self.anchor = Net((S, *hidden, 2 * A)), Net((S, *hidden, 2 * A))
+        self.actor, self.anchor, self.average = (Net((S, *hidden, 2 * A)) for _ in range(3))
         self.critics = [Net((S + A, *hidden, 1), TUNING.norm) for _ in range(2)]
         self.targets = [Net((S + A, *hidden, 1), TUNING.norm) for _ in range(2)]
         width = (CONFIG.discriminator_hidden,) * 2
@@ -108,11 +108,14 @@ class Torch:
         u = mean + log_std.exp() * noise
         log = log_prob(u, mean, log_std)
         with torch.no_grad():
-            old = parameters(self.anchor, obs)
-        old = log_prob(u, *old)
+            old_mean, old_log_std = parameters(self.anchor, obs)
+        kl = torch.distributions.kl_divergence(
+            torch.distributions.Normal(mean, log_std.exp()),
+            torch.distributions.Normal(old_mean, old_log_std.exp()),
+        ).sum(-1)
         x = torch.cat([obs, torch.tanh(u)], -1)
         Q = torch.minimum(*(Q(x)[:, 0] for Q in self.critics))
-        cost = (TUNING.kl * (log - old) + alpha * log - Q).mean()
+        cost = (TUNING.kl * kl + alpha * log - Q).mean()
         self.adam_actor.zero_grad()
         cost.backward()
         self.adam_actor.step()
@@ -123,18 +126,25 @@ class Torch:
 
     def iteration(self, replay, filled, demos):
         self.anchor.load_state_dict(self.actor.state_dict())
+        names = ("obs", "action", "next_obs", "terminated")
         for _ in range(CONFIG.reward_steps):
             i = torch.randint(filled, (CONFIG.points,))
-            j = torch.randint(len(demos), (CONFIG.points,))
+            j = torch.randint(len(demos["obs"]), (CONFIG.points,))
             agent = torch.cat([replay["obs"][i], replay["action"][i]], -1)
-            self.judge_step(demos[j], agent, torch.rand(CONFIG.points, 1))
+            expert = torch.cat([demos["obs"][j], demos["action"][j]], -1)
+            self.judge_step(expert, agent, torch.rand(CONFIG.points, 1))
+        shown = round(CONFIG.demo_share * CONFIG.batch)
         for _ in range(CONFIG.policy_steps):
-            i = torch.randint(filled, (CONFIG.batch,))
-            batch = [replay[name][i] for name in ("obs", "action", "next_obs", "terminated")]
+            i = torch.randint(filled, (CONFIG.batch - shown,))
+            j = torch.randint(len(demos["obs"]), (shown,))
+            batch = [torch.cat([replay[name][i], demos[name][j]]) for name in names]
             with torch.no_grad():
                 reward = self.judge(torch.cat(batch[:2], -1))[:, 0]
             noise = torch.randn(2, CONFIG.batch, A)
             self.policy_step(*batch, reward, noise[0], noise[1])
+        with torch.no_grad():
+            for p, q in zip(self.average.parameters(), self.actor.parameters(), strict=True):
+                p.lerp_(q, 1 / (1 + CONFIG.average))
 
     def copy(self, state):
         """Take the weights of a JAX state."""
@@ -250,8 +260,7 @@ def jax_iteration(runs=1):
 
 def torch_iteration():
     replay = {n: torch.from_numpy(x) for n, x in some_points(100_000).items()}
-    demos = some_points(10_000, 1)
-    demos = torch.cat([torch.from_numpy(demos["obs"]), torch.from_numpy(demos["action"])], -1)
+    demos = {n: torch.from_numpy(x) for n, x in some_points(10_000, 1).items()}
     other = Torch()
     return lambda: other.iteration(replay, 50_000, demos)
 

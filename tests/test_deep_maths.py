@@ -98,6 +98,7 @@ def test_the_gaussian_kl_is_the_closed_form():
     )
     exact = (t - s + (np.exp(2 * s) + (m - n) ** 2) / (2 * np.exp(2 * t)) - 0.5).sum()
     assert sampled.mean() == pytest.approx(exact, abs=4 * sampled.std() / math.sqrt(len(obs)))
+    assert float(pi.kl(other, obs[:1])[0]) == pytest.approx(exact, rel=1e-4)
     tv = float(pi.tv(other, obs[:1])[0])
     assert tv == pytest.approx(min(1, math.sqrt(exact / 2)), rel=1e-4)
 
@@ -106,6 +107,8 @@ def test_total_variation_of_choices():
     pi, other, obs = categorical(), categorical(key=7), some(5, 4)
     p, q = (np.exp(np.asarray(x.log_probabilities(obs))) for x in (pi, other))
     np.testing.assert_allclose(pi.tv(other, obs), np.abs(p - q).sum(-1) / 2, atol=1e-6)
+    by_scipy = scipy.stats.entropy(p.T, q.T)
+    np.testing.assert_allclose(pi.kl(other, obs), by_scipy, rtol=1e-4, atol=1e-6)
 
 
 def test_options_of_a_choice_are_its_whole_distribution():
@@ -163,15 +166,17 @@ def test_the_backup_is_the_textbook_one(discrete):
     np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_the_first_actor_step_does_not_feel_its_own_anchor():
-    """At π = π_old the gradient of E_π[log π − log π_old] is zero in expectation, and with every
-    action summed, exactly: any λ takes the same step."""
+@pytest.mark.parametrize("discrete", [False, True])
+def test_the_first_actor_step_does_not_feel_its_own_anchor(discrete):
+    """At π = π_old the gradient of KL(π ‖ π_old) is zero: any λ takes the same step."""
     b, r = transitions(), some(6, key=5)
     moved = []
     for kl in (1e-9, 10.0):
         tuning = Tuning(hidden=(16, 16), kl=kl, entropy=0.0)
-        agent = players.init(4, 3, tuning, discrete=True, key=KEY)
-        agent, info = players.improve(agent, b, r, tuning, key=KEY)
+        agent = players.init(4, 3, tuning, discrete=discrete, key=KEY)
+        agent, info = jax.jit(functools.partial(players.improve, tuning=tuning))(
+            agent, b, r, key=KEY
+        )
         assert float(info.kl) == pytest.approx(0, abs=1e-6)
         moved.append(agent.actor)
     for one, other in zip(*map(jax.tree.leaves, moved), strict=True):
@@ -195,7 +200,8 @@ def test_the_temperature_rises_below_the_target_entropy_and_falls_above():
     for target, sign in ((50.0, 1), (-50.0, -1)):
         tuning = Tuning(hidden=(16, 16), entropy=0.1, target_entropy=target)
         agent = players.init(4, 3, tuning, discrete=False, key=KEY)
-        after, _ = players.improve(agent, transitions(), some(6), tuning, key=KEY)
+        step = jax.jit(functools.partial(players.improve, tuning=tuning))
+        after, _ = step(agent, transitions(), some(6), key=KEY)
         assert sign * float(after.log_alpha - agent.log_alpha) > 0
 
 

@@ -308,6 +308,8 @@ def _written(folder):
         (["train", "Pendulum-v1", "--preset", "best"], "best"),
         (["train", "nowhere:Env"], "cannot be imported"),
         (["expert", "FrozenLake-v1"], "needs a Box"),
+        (["train", "Pendulum-v1", "--window", "2", "--beta", "0", "0"], "--beta is (0.0, 0.0)"),
+        (["train", "Pendulum-v1", "--seed", "-1"], "The seed is -1"),
         (["expert", "Pendulum-v1", "--rate", "0"], "--rate is 0"),
         (["expert", "Pendulumm-v1"], "did you mean Pendulum"),
     ],
@@ -319,6 +321,16 @@ def test_mistakes_get_one_sentence(arguments, sentence, tmp_path):
     assert sentence in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert not any(tmp_path.iterdir())
+
+
+def test_other_demonstrations_are_another_run(demos, tmp_path, monkeypatch):
+    npz.write(tmp_path / "Pendulum-v1.npz", scripted("Pendulum-v1"))
+    stopping(monkeypatch, at=(2,))
+    with pytest.raises(Stop):
+        learn("Pendulum-v1", tmp_path, tmp_path / "run", checkpoint=0.0)
+    npz.write(tmp_path / "Pendulum-v1.npz", scripted("Pendulum-v1", episodes=3))
+    with pytest.raises(UserError, match="choose --out"):
+        learn("Pendulum-v1", tmp_path, tmp_path / "run")
 
 
 def test_another_run_is_not_overwritten(demos, tmp_path):
