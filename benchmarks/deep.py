@@ -12,6 +12,7 @@ and one discriminator step must give equal weights.
 """
 
 import argparse
+import dataclasses
 import functools
 import itertools
 import os
@@ -34,7 +35,7 @@ from understudy.deep.actor_critic import Transitions
 from understudy.deep.config import PRESETS
 
 S, A = 17, 6  # HalfCheetah
-CONFIG = PRESETS["fast"]
+CONFIG = dataclasses.replace(PRESETS["fast"], entropy=0.05)  # a fixed one in both
 SETTINGS = learner.settle(CONFIG)
 TUNING = SETTINGS.tuning
 

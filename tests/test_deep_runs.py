@@ -17,7 +17,7 @@ from understudy.deep import policy as policies
 from understudy.deep.config import PRESETS, DeepConfig
 from understudy.demos import Demonstrations, minari, npz
 from understudy.errors import UserError
-from understudy.experiments import deep_train, rehearsal
+from understudy.experiments import deep_train, figures, rehearsal, report, runs, watch
 
 SMALL = DeepConfig(
     interactions=160, marks=4, episodes=2, hidden=16, discriminator_hidden=8, batch=16, points=32,
@@ -78,14 +78,15 @@ def results(folder):
 
 def test_it_solves_a_tiny_continuous_task(demos, tmp_path):
     config = DeepConfig(
-        interactions=1_600, marks=2, hidden=32, discriminator_hidden=32, batch=64, points=64,
+        interactions=1_200, marks=2, hidden=32, discriminator_hidden=32, batch=64, points=64,
         gamma=0.9, warmup=160, actor_rate=3e-3, critic_rate=3e-3, discriminator_rate=1e-3,
+        average=5,
     )  # fmt: skip
     summary = learn("probe:Point", demos, tmp_path / "run", config)
     start = runs_rows(tmp_path / "run")[0]["return"]
     gap = summary["expert_return"] - start
     assert summary["return"] > summary["expert_return"] - 0.2 * gap
-    assert runs_rows(tmp_path / "run")[-1]["interactions"] == 1_600
+    assert runs_rows(tmp_path / "run")[-1]["interactions"] == 1_200
 
 
 def runs_rows(folder):
@@ -371,6 +372,21 @@ def test_a_policy_answers_as_sb3s_do(trained):
     assert len(set(noisy)) == 5
     with pytest.raises(UserError, match="shape"):
         policy.predict(np.zeros(7))
+
+
+def test_a_deep_policy_is_filmed_in_its_own_time(trained, tmp_path):
+    told = watch.watch(trained, tmp_path / "film.gif", episodes=1, seconds=1)
+    assert told["frames"] == 30  # a second of Pendulum
+    assert told["returns"] == [deep_train.evaluate(trained, episodes=1)["return"]]
+
+
+def test_deep_runs_are_drawn_and_reported(trained, tmp_path):
+    run = runs.read(trained)
+    assert (run.env, run.window) == ("Pendulum-v1", "1000")
+    assert run.interactions.tolist() == [0, 40, 80, 120, 160]
+    figures.curves([run], tmp_path / "curves")
+    assert (tmp_path / "curves.png").stat().st_size > 5_000
+    assert report.write(trained, tmp_path / "report.html")["runs"] == 1
 
 
 def test_a_spoilt_policy_is_refused(trained, tmp_path):

@@ -9,6 +9,7 @@ two normals: at π = π_old, where every iteration begins, the sampled one has a
 sample whose mean is zero, noise that grows as the policy becomes sure of itself.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -180,6 +181,11 @@ def ascend(
         lambda a: (a.actor, a.actor_moments, a.target), agent, (pi, moments, target)
     )
     return temper(agent, entropy, tuning), Info(critic_loss, q, kl, entropy)
+
+
+def usual_entropy(actions: int, *, discrete: bool) -> float:
+    """What SAC aims at: −1 per dimension of a squashed Gaussian; of a choice, 0.3 log A."""
+    return 0.3 * math.log(actions) if discrete else -float(actions)
 
 
 def temper(agent: Agent, entropy: Float32[Array, ""], tuning: Tuning) -> Agent:

@@ -17,7 +17,7 @@ class DeepConfig:
 
     interactions: int = 100_000
     """Environment steps in all."""
-    window: str = "all"
+    window: str = "1000"
     """Policies to reuse for the reward: 'adaptive', N, 'all', or a growing 'c*k^a'."""
     beta: Literal["uniform", "geometric", "triangular", "optimal"] | tuple[float, ...] = "uniform"
     """Weights of the policies: a shape, or N numbers, most recent first."""
@@ -32,18 +32,18 @@ class DeepConfig:
     """Copies of the environment stepped side by side."""
     reward_steps: int = 8
     """Discriminator steps per iteration."""
-    policy_steps: int = 8
+    policy_steps: int = 16
     """MDPO steps per iteration."""
     batch: int = 128
     """Points per MDPO step."""
-    kl: float = 0.1
+    kl: float = 0.3
     """How strongly the policy is held to the one before (1 / step size of the mirror step)."""
     anchor: int = 1
     """That policy is renewed every so many iterations."""
     average: int = 50
     """Iterations over which the weights of the policy that is kept are averaged; 0: the last."""
-    entropy: float = 0.05
-    """Weight of the policy's entropy."""
+    entropy: float | None = None
+    """Weight of the policy's entropy; None: tuned as in SAC, to −1 per action dimension."""
     gamma: float = 0.98
     """Discount."""
     tau: float = 0.01
@@ -72,7 +72,7 @@ class DeepConfig:
     """Train the discriminator on mixtures of expert and agent."""
     spectral_norm: bool = False
     """Divide each layer of the discriminator by its largest singular value."""
-    demo_share: float = 0.0
+    demo_share: float = 0.25
     """Share of each policy batch drawn from the demonstrations."""
     absorbing: bool = False
     """Give ended episodes a state of their own, which the discriminator sees (DAC)."""
@@ -109,6 +109,7 @@ PAPER = DeepConfig(
     discriminator_rate=1e-3,
     reward="positive",
     penalty=0.0,
+    demo_share=0.0,
     normalise=False,
     warmup=0,
 )
@@ -134,7 +135,7 @@ def check_deep(config: DeepConfig) -> None:
             raise UserError(f"--{name} is {getattr(config, name)}; it must be zero or more.")
     for name in ("kl", "entropy", "penalty", "penalty_centre"):
         value = getattr(config, name)
-        if not (math.isfinite(value) and value >= 0):
+        if value is not None and not (math.isfinite(value) and value >= 0):
             raise UserError(f"--{_flag(name)} is {value}; it must be a finite number, 0 or more.")
     check_beta(config.beta)
     if not 0 < config.gamma < 1:

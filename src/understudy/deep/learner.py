@@ -5,6 +5,7 @@ discriminator's, the mirror step is MDPO's (Tomar et al. 2022), and evaluation i
 window is the same code. Practice happens outside, in the environment (`collect`).
 """
 
+import dataclasses
 import functools
 from typing import NamedTuple
 
@@ -110,7 +111,7 @@ def settle(config: DeepConfig) -> Settings:
             gamma=config.gamma,
             tau=config.tau,
             kl=config.kl,
-            entropy=config.entropy,
+            entropy=0.05 if config.entropy is None else config.entropy,
         ),
         fresh=fresh,
         slots=slots,
@@ -120,6 +121,15 @@ def settle(config: DeepConfig) -> Settings:
         beta=config.beta if isinstance(config.beta, str) else "given",
         adaptive=(least, max(least, min(most, slots))) if adaptive else None,
     )
+
+
+def fitted(settings: Settings, actions: int, *, discrete: bool) -> Settings:
+    """The settings for so many actions, which the entropy to aim at depends on."""
+    if settings.config.entropy is not None:
+        return settings
+    target = players.usual_entropy(actions, discrete=discrete)
+    tuning = dataclasses.replace(settings.tuning, target_entropy=target)
+    return settings._replace(tuning=tuning)
 
 
 def init(

@@ -194,6 +194,7 @@ def imitation(
 ) -> rehearsal.Method:
     """The learner as a method of a rehearsal."""
     config = settings.config
+    settings = learner.fitted(settings, border.actions, discrete=border.discrete)
     key, cloning, practising = jax.random.split(jax.random.key(seed), 3)
     state = learner.init(
         settings, border.observations, border.actions, discrete=border.discrete, key=key

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from understudy.deep import acting, sac, scaling
-from understudy.deep.actor_critic import Tuning
+from understudy.deep.actor_critic import Tuning, usual_entropy
 from understudy.deep.collect import Act, Collector
 from understudy.deep.config import ExpertConfig, check_expert
 from understudy.deep.evaluation import FIRST_SEED, Evaluator
@@ -86,7 +86,7 @@ def demonstrate(out: Path, env: str, played: Demonstrations) -> dict[str, Any]:
 
 
 def soft_actor_critic(border: Scaling, config: ExpertConfig, *, seed: int) -> rehearsal.Method:
-    """SAC with a target entropy of minus one per action dimension; of a choice, 0.3 log A."""
+    """SAC with its usual target entropy."""
     S, A = border.observations, border.actions
     tuning = Tuning(
         hidden=(config.hidden, config.hidden),
@@ -96,7 +96,7 @@ def soft_actor_critic(border: Scaling, config: ExpertConfig, *, seed: int) -> re
         gamma=config.gamma,
         tau=config.tau,
         entropy=1.0,
-        target_entropy=0.3 * float(np.log(A)) if border.discrete else -float(A),
+        target_entropy=usual_entropy(A, discrete=border.discrete),
     )
     state = sac.init(
         S,
