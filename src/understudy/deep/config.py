@@ -43,7 +43,8 @@ class DeepConfig:
     average: int = 50
     """Iterations over which the weights of the policy that is kept are averaged; 0: the last."""
     entropy: float | None = None
-    """Weight of the policy's entropy; None: tuned as in SAC, to −1 per action dimension."""
+    """Weight of the policy's entropy; None: tuned as in SAC, to −1 per action dimension, or after
+    cloning 0.02."""
     gamma: float = 0.98
     """Discount."""
     tau: float = 0.01

@@ -111,7 +111,7 @@ def settle(config: DeepConfig) -> Settings:
             gamma=config.gamma,
             tau=config.tau,
             kl=config.kl,
-            entropy=0.05 if config.entropy is None else config.entropy,
+            entropy=first_entropy(config),
         ),
         fresh=fresh,
         slots=slots,
@@ -123,9 +123,17 @@ def settle(config: DeepConfig) -> Settings:
     )
 
 
+def first_entropy(config: DeepConfig) -> float:
+    """The weight of the entropy, where it is tuned its start. A clone is surer of itself than the
+    tuning would have it, which would blur it at once (docs/deep.md); its weight stays small."""
+    if config.entropy is not None:
+        return config.entropy
+    return 0.02 if config.warm_start == "clone" else 0.05
+
+
 def fitted(settings: Settings, actions: int, *, discrete: bool) -> Settings:
     """The settings for so many actions, which the entropy to aim at depends on."""
-    if settings.config.entropy is not None:
+    if settings.config.entropy is not None or settings.config.warm_start == "clone":
         return settings
     target = players.usual_entropy(actions, discrete=discrete)
     tuning = dataclasses.replace(settings.tuning, target_entropy=target)

@@ -46,7 +46,7 @@ class Policy:
         deterministic: bool = True,
         *,
         seed: int | None = None,
-    ) -> tuple[np.ndarray, Any]:
+    ) -> tuple[np.ndarray | np.integer, Any]:
         """The action at an observation, or at each of a batch; `state` is handed back."""
         obs = np.asarray(observation, np.float32)
         shape = self.observation_shape
