@@ -183,6 +183,7 @@ def test_the_first_actor_step_does_not_feel_its_own_anchor(discrete):
         np.testing.assert_allclose(one, other, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_a_large_kl_coefficient_keeps_the_policy_close():
     b = transitions(64)
     gone = {}

@@ -19,6 +19,7 @@ from understudy.demos import Demonstrations, minari, npz
 from understudy.errors import UserError
 from understudy.experiments import deep_train, figures, rehearsal, report, runs, watch
 
+SLOW = pytest.mark.slow
 SMALL = DeepConfig(
     interactions=160, marks=4, episodes=2, hidden=16, discriminator_hidden=8, batch=16, points=32,
     policy_steps=2, reward_steps=2, warmup=0,
@@ -93,6 +94,7 @@ def runs_rows(folder):
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
+@SLOW
 def test_cloning_first_begins_where_the_expert_is(demos, tmp_path):
     short = {**vars(SMALL), "interactions": 8, "marks": 1, "hidden": 32}
     cloning = DeepConfig(**{**short, "warm_start": "clone"})
@@ -103,7 +105,6 @@ def test_cloning_first_begins_where_the_expert_is(demos, tmp_path):
     assert best - cloned < 0.3 * (best - scratch)
 
 
-SLOW = pytest.mark.slow
 CHOICES = [
     pytest.param(
         {"window": "adaptive", "beta": "optimal", "absorbing": True, "spectral_norm": True},
@@ -177,7 +178,7 @@ def stopping(monkeypatch, at):
     [
         pytest.param("probe:Point", {}, marks=SLOW),
         pytest.param("Pendulum-v1", {"envs": 2}, marks=SLOW),
-        ("CartPole-v1", {"absorbing": True}),
+        pytest.param("CartPole-v1", {"absorbing": True}, marks=SLOW),
         ("HalfCheetah-v5", {"warm_start": "clone", "warmup": 40, "hold": 40}),
     ],
     ids=["custom", "two-lanes", "discrete-absorbing", "mujoco-cloned"],
@@ -232,6 +233,7 @@ def test_a_killed_expert_ends_with_the_same_bytes(tmp_path):
     assert json.loads(again.stdout) == json.loads((tmp_path / "whole/done.json").read_text())
 
 
+@SLOW
 def test_a_world_that_cannot_be_replayed_is_named(demos, tmp_path, monkeypatch):
     npz.write(tmp_path / "probe:Forgetful.npz", probe.straight())
     stopping(monkeypatch, at=(2,))
@@ -336,6 +338,7 @@ def test_other_demonstrations_are_another_run(demos, tmp_path, monkeypatch):
         learn("Pendulum-v1", tmp_path, tmp_path / "run")
 
 
+@SLOW
 def test_another_run_is_not_overwritten(demos, tmp_path):
     learn("Pendulum-v1", demos, tmp_path / "run")
     before = results(tmp_path / "run")

@@ -122,9 +122,11 @@ class Evaluate:
     json: Json = False
 
     def main(self) -> None:
-        from understudy.experiments import console, deep_train, train
+        from understudy.experiments import console, train
 
         if (self.run / "policy.json").exists():
+            from understudy.experiments import deep_train
+
             summary = deep_train.evaluate(
                 self.run, episodes=self.episodes, seed=self.seed, env=self.env
             )
