@@ -179,7 +179,9 @@ def stopping(monkeypatch, at):
         pytest.param("probe:Point", {}, marks=SLOW),
         pytest.param("Pendulum-v1", {"envs": 2}, marks=SLOW),
         pytest.param("CartPole-v1", {"absorbing": True}, marks=SLOW),
-        ("HalfCheetah-v5", {"warm_start": "clone", "warmup": 40, "hold": 40}),
+        pytest.param(
+            "HalfCheetah-v5", {"warm_start": "clone", "warmup": 40, "hold": 40}, marks=SLOW
+        ),
     ],
     ids=["custom", "two-lanes", "discrete-absorbing", "mujoco-cloned"],
 )
@@ -263,6 +265,7 @@ def test_a_world_that_shows_nan_is_named(demos, tmp_path):
     assert not (tmp_path / "run" / "done.json").exists()
 
 
+@SLOW
 def test_a_world_without_an_end_is_named(demos, tmp_path, monkeypatch):
     monkeypatch.setattr(evaluation, "LONGEST", 500)
     npz.write(tmp_path / "probe:Endless.npz", probe.straight())
