@@ -105,7 +105,7 @@ BAD = [
     (("train", "EmptyRoom-3x3", "--seed", "4294967296"), "seed is 4294967296"),
     (("train", "EmptyRoom-3x3", "--sigma", "1e308", "--out", "[/x]"), "policy became NaN"),
     (("train", "EmptyRoom-3x3", "--window", "2", "--beta", "0", "0", "1"), "3 weights"),
-    (("train", "HalfCheetah-v5"), "HalfCheetah-v5"),
+    (("train", "Pendulum-v1"), "--demos"),
     (("evaluate", "nowhere"), "nowhere"),
     (("evaluate", "."), "does not exist"),
     (("reproduce", "fig1", "--out", "file/fig"), "output folder"),

@@ -159,9 +159,7 @@ def plan(mdp: MDP, config: Config) -> Plan:
     if config.batch is not None:
         lanes, steps = config.batch, H
     elif steps is None:
-        # Equal estimation budget: N policies supply the m points, so each owes m // N.
-        # A growing window passes m soon; it gets one interaction per iteration throughout.
-        steps = max(1, (points or 1) // int(c)) if alpha == 0 else 1
+        steps = windows.owed(points or 1, c, alpha)
     fresh = lanes * steps
     K = config.interactions // fresh
     if K < 1:
@@ -177,13 +175,7 @@ def plan(mdp: MDP, config: Config) -> Plan:
     else:
         sigma, eta = updates.theory_steps(H, S, A, horizon_of_learning)
     slots = min(K, windows.largest(c, alpha, K))
-    lag = np.zeros(slots)
-    if not isinstance(config.beta, str):
-        if adaptive or (alpha == 0 and len(config.beta) != c):
-            raise UserError(
-                f"--beta has {len(config.beta)} weights for a window of {config.window} policies."
-            )
-        lag[: len(config.beta)] = np.array(config.beta[:slots]) / max(config.beta)
+    lag = np.array(windows.lags(config.beta, config.window, slots))
     if not config.model == "known" and config.counts == "shared" and mdp.prob.shape[0] != 1:
         raise UserError(
             "This MDP's transitions differ between stages; count per stage (counts='stage')."

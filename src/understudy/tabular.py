@@ -169,7 +169,7 @@ def step(
     window = windows.append(state.window, segment, label=state.k)
     counts = None if state.counts is None else observe(state.counts, points, slot)
 
-    N = window_length(state.gauge, settings, protocol, k)
+    N = windows.length(settings.reuse, protocol.adaptive, state.gauge, k)
     beta = windows.weights(settings.reuse, protocol.beta, N, state.gauge)
     recalled, weights = windows.recall(window, beta, k, protocol.points, key=recalling)
     sampled = recalled.points, weights * ratio(problem.mdp, state.pi, recalled, protocol)
@@ -206,16 +206,6 @@ def ratio(
     """Importance ratios of the recalled points; one where samples are reused as they are."""
     now = log_probability(mdp, pi, recalled.points, protocol)
     return 1.0 if now is None or recalled.log is None else jnp.exp(now - recalled.log)
-
-
-def window_length(
-    gauge: Gauge, settings: Settings, protocol: Protocol, k: Int[Array, ""]
-) -> Int[Array, ""]:
-    """N(k): what drift and estimation error balance at, or what the schedule says."""
-    if protocol.adaptive is None:
-        return windows.reach(settings.reuse, k)
-    least, most = protocol.adaptive
-    return windows.balance(gauge, k, least=least, most=most)
 
 
 def measure(

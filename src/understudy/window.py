@@ -90,6 +90,23 @@ def largest(c: float, alpha: float, K: int) -> int:
     return max(1, min(K, math.floor(c * K**alpha + 1e-9)))
 
 
+def owed(points: int, c: float, alpha: float) -> int:
+    """Fresh interactions per update under the equal estimation budget: N policies supply the m
+    points, so each owes m // N. A growing window passes m soon; it gets one throughout."""
+    return max(1, points // int(c)) if alpha == 0 else 1
+
+
+def lags(beta: str | tuple[float, ...], text: str, slots: int) -> list[float]:
+    """Weights given as numbers, by slot, the largest of them one; zeros where β is a shape. The
+    window, given in words, must be of just as many policies, or grow."""
+    if isinstance(beta, str):
+        return [0.0] * slots
+    adaptive = text.strip().lower() == "adaptive"
+    if adaptive or ((size := parse(text))[1] == 0 and len(beta) != size[0]):
+        raise UserError(f"--beta has {len(beta)} weights for a window of {text} policies.")
+    return [b / max(beta) for b in beta[:slots]] + [0.0] * (slots - len(beta))
+
+
 def empty(example: Any, slots: int) -> Window:
     """A window of `slots` segments shaped like `example`, none written yet."""
     segments = jax.tree.map(lambda x: jnp.zeros((slots, *x.shape), x.dtype), example)
@@ -117,6 +134,17 @@ def balance(gauge: Gauge, k: Int[Array, ""], *, least: int, most: int) -> Int[Ar
     """
     N = jnp.floor(jnp.cbrt(gauge.ratio) ** 2)
     return jnp.clip(jnp.clip(N, least, most), 1, k).astype(jnp.int32)
+
+
+def length(
+    reuse: Reuse, adaptive: tuple[int, int] | None, gauge: Gauge, k: Int[Array, ""]
+) -> Int[Array, ""]:
+    """N(k), of the policies that are kept: what the schedule says, or what drift and estimation
+    error balance at, within the two ends of an adaptive window."""
+    if adaptive is None:
+        return jnp.minimum(reach(reuse, k), len(reuse.lag))
+    least, most = adaptive
+    return balance(gauge, k, least=least, most=most)
 
 
 def weights(reuse: Reuse, shape: Shape, N: Int[Array, ""], gauge: Gauge) -> Float[Array, " slots"]:

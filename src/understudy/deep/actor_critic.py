@@ -22,7 +22,8 @@ from jaxtyping import Array, Bool, Float32, Key
 
 from understudy.deep import adam
 from understudy.deep.actor import Actor, actor
-from understudy.deep.critic import Critic, critic, follow
+from understudy.deep.critic import Critic, critic
+from understudy.deep.networks import toward
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,13 @@ class Transitions(eqx.Module):
 def transitions(practised: Mapping[str, np.ndarray]) -> Transitions:
     """What was practised, without its reward."""
     return Transitions(**{f: jnp.asarray(practised[f]) for f in Transitions.__annotations__})
+
+
+def blank(observations: int, actions: int, count: int) -> Transitions:
+    """Points of nothing, the shape of a segment."""
+    obs = jnp.zeros((count, observations), jnp.float32)
+    action = jnp.zeros((count, actions), jnp.float32)
+    return Transitions(obs, action, obs, jnp.zeros(count, bool))
 
 
 class Agent(eqx.Module):
@@ -102,10 +110,9 @@ def improve(
     *,
     key: Key[Array, ""],
 ) -> tuple[Agent, Info]:
-    """One step of the critics, the actor, the temperature and the targets."""
+    """One step of the critics and their targets, then of the actor and the temperature."""
     looking, acting = jax.random.split(key)
-    y = backup(agent, batch, reward, tuning, key=looking)
-    agent, critic_loss = fit(agent, batch, y, tuning)
+    agent, critic_loss = evaluate(agent, batch, reward, tuning, key=looking)
     return ascend(agent, batch, critic_loss, tuning, key=acting)
 
 
@@ -120,7 +127,7 @@ def evaluate(
     """One step of the critics alone: the actor stays."""
     y = backup(agent, batch, reward, tuning, key=key)
     agent, loss = fit(agent, batch, y, tuning)
-    target = follow(agent.target, agent.critic, tuning.tau)
+    target = toward(agent.target, agent.critic, tuning.tau)
     return eqx.tree_at(lambda a: a.target, agent, target), loss
 
 
@@ -160,7 +167,7 @@ def ascend(
     *,
     key: Key[Array, ""],
 ) -> tuple[Agent, Info]:
-    """A step of the actor, then of the temperature and of the targets."""
+    """A step of the actor, then of the temperature."""
     alpha = jnp.exp(agent.log_alpha)
 
     def loss(pi: Actor) -> tuple[Array, tuple[Array, Array, Array]]:
@@ -176,10 +183,7 @@ def ascend(
 
     slope, (q, kl, entropy) = jax.grad(loss, has_aux=True)(agent.actor)
     pi, moments = adam.descend(agent.actor, slope, agent.actor_moments, tuning.actor_rate)
-    target = follow(agent.target, agent.critic, tuning.tau)
-    agent = eqx.tree_at(
-        lambda a: (a.actor, a.actor_moments, a.target), agent, (pi, moments, target)
-    )
+    agent = eqx.tree_at(lambda a: (a.actor, a.actor_moments), agent, (pi, moments))
     return temper(agent, entropy, tuning), Info(critic_loss, q, kl, entropy)
 
 

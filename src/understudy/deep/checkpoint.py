@@ -27,27 +27,19 @@ def save(path: Path, arrays: dict[str, np.ndarray], about: dict[str, Any]) -> No
     save_file({k: np.asarray(x, order="C") for k, x in arrays.items()}, path, metadata=told)
 
 
-def about(path: Path) -> dict[str, Any]:
-    """What was said of a checkpoint, without its arrays."""
+def load(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What was said of a checkpoint, and its arrays by path."""
     try:
         with safe_open(path, framework="numpy") as file:
             told = file.metadata() or {}
-        if told.get("format") != FORMAT:
-            raise UserError(
-                f"The checkpoint {path} has format {told.get('format')!r}; this version of "
-                f"understudy reads {FORMAT!r}."
-            )
-        return json.loads(told["about"])
+            if told.get("format") != FORMAT:
+                raise UserError(
+                    f"The checkpoint {path} has format {told.get('format')!r}; this version of "
+                    f"understudy reads {FORMAT!r}."
+                )
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        return json.loads(told["about"]), arrays
     except (OSError, SafetensorError, ValueError, KeyError) as error:
-        raise UserError(f"The checkpoint {path} cannot be read: {error}") from None
-
-
-def load(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a checkpoint by path."""
-    try:
-        with safe_open(path, framework="numpy") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError) as error:
         raise UserError(f"The checkpoint {path} cannot be read: {error}") from None
 
 

@@ -22,8 +22,7 @@ def clone(
     action: Float32[Array, "points A"],
     *,
     key: Key[Array, ""],
-    epochs: int = EPOCHS,
-) -> tuple[Actor, dict[str, float]]:
+) -> Actor:
     """Fit the actor by maximum likelihood; stop when held-out transitions get no more likely, and
     return the actor that was best at them."""
     order = np.asarray(jax.random.permutation(key, len(obs)))
@@ -33,8 +32,8 @@ def clone(
         (obs[order[:held]], action[order[:held]]),
     )
     moments = adam.moments(actor, RATE)
-    best, best_fit, since, epoch = actor, float(fit(actor, *unseen)), 0, 0
-    for epoch in range(1, epochs + 1):
+    best, best_fit, since = actor, float(fit(actor, *unseen)), 0
+    for epoch in range(1, EPOCHS + 1):
         actor, moments = one_epoch(actor, moments, *seen, key=jax.random.fold_in(key, epoch))
         now = float(fit(actor, *unseen))
         since += 1
@@ -42,7 +41,7 @@ def clone(
             best, best_fit, since = actor, now, 0
         if since >= PATIENCE:
             break
-    return best, {"epochs": float(epoch), "held_out_log_likelihood": best_fit}
+    return best
 
 
 @jax.jit

@@ -70,14 +70,18 @@ class Collector:
 
     def _step(self, i: int, action: Taken) -> tuple[np.ndarray, float, bool]:
         lane = self.lanes[i]
-        t = len(lane.actions)
-        obs, reward, terminated, truncated = worlds.step(lane.env, self.name, action, t)
-        lane.actions.append(action)
-        lane.obs, lane.gained = obs, lane.gained + reward
+        obs, reward, terminated, truncated = self._move(lane, action)
         if terminated or truncated:
             self.ended.append(lane.gained)
             self._begin(i, lane.episode + 1)
         return obs, reward, terminated
+
+    def _move(self, lane: Lane, action: Taken) -> tuple[np.ndarray, float, bool, bool]:
+        """A step within the episode."""
+        told = worlds.step(lane.env, self.name, action, len(lane.actions))
+        lane.actions.append(action)
+        lane.obs, lane.gained = told[0], lane.gained + told[1]
+        return told
 
     def _begin(self, i: int, episode: int) -> None:
         lane = self.lanes[i]
@@ -102,10 +106,7 @@ class Collector:
         for i, lane in enumerate(self.lanes):
             self._begin(i, int(saved[f"{i}/episode"]))
             for action in saved[f"{i}/actions"]:
-                t = len(lane.actions)
-                obs, reward, *_ = worlds.step(lane.env, self.name, action, t)
-                lane.actions.append(action)
-                lane.obs, lane.gained = obs, lane.gained + reward
+                self._move(lane, action)
             if not np.array_equal(lane.obs, saved[f"{i}/obs"]):
                 raise UserError(
                     f"Environment {self.name} did not come to the same place when its last "

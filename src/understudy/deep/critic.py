@@ -38,8 +38,3 @@ def critic(
         return mlp((observations + actions, *hidden, 1), key=key, norm=norm)
 
     return Critic(jax.vmap(one)(jax.random.split(key, TWINS)))
-
-
-def follow(target: Critic, critic: Critic, tau: float) -> Critic:
-    """The target moves a share τ of the way."""
-    return jax.tree.map(lambda slow, fast: slow + tau * (fast - slow), target, critic)

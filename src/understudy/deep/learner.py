@@ -12,7 +12,6 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float32, Int, Key
 
@@ -24,6 +23,7 @@ from understudy.deep.actor import Actor
 from understudy.deep.actor_critic import Agent, Transitions, Tuning
 from understudy.deep.config import DeepConfig
 from understudy.deep.discriminator import Discriminator
+from understudy.deep.networks import toward
 from understudy.errors import UserError
 from understudy.theory.bounds import largest_window
 from understudy.window import Gauge, Reuse, Shape, Window
@@ -38,7 +38,7 @@ class Settings(NamedTuple):
     slots: int  # segments kept
     c: float  # N(k) = ⌊c·kᵅ⌋
     alpha: float
-    lag: tuple[float, ...]  # given weights, most recent first
+    lag: tuple[float, ...]  # given weights by slot, most recent first
     beta: Shape
     adaptive: tuple[int, int] | None
 
@@ -79,20 +79,13 @@ def settle(config: DeepConfig) -> Settings:
     most = largest_window(config.interactions)
     c, alpha = (float(most), 0.0) if adaptive else windows.parse(config.window)
     fresh = config.fresh
-    if fresh is None:  # equal estimation budget, as in `imitation.plan`
-        fresh = max(1, config.points // int(c)) if alpha == 0 else 1
+    if fresh is None:
+        fresh = windows.owed(config.points, c, alpha)
     fresh *= config.envs
     K = max(1, config.interactions // fresh)
     kept = config.interactions if config.replay is None else min(config.replay, config.interactions)
     slots = max(1, min(K, kept // fresh))
     N = windows.largest(c, alpha, K)
-    lag: tuple[float, ...] = ()
-    if not isinstance(config.beta, str):
-        if adaptive or (alpha == 0 and len(config.beta) != c):
-            raise UserError(
-                f"--beta has {len(config.beta)} weights for a window of {config.window} policies."
-            )
-        lag = tuple(b / max(config.beta) for b in config.beta[:slots])
     if config.replay is not None and alpha == 0 and not adaptive and N > slots:
         raise UserError(
             f"--replay {config.replay} keeps {slots} policies of {fresh} interactions, fewer than "
@@ -117,7 +110,7 @@ def settle(config: DeepConfig) -> Settings:
         slots=slots,
         c=c,
         alpha=alpha,
-        lag=lag,
+        lag=tuple(windows.lags(config.beta, config.window, slots)),
         beta=config.beta if isinstance(config.beta, str) else "given",
         adaptive=(least, max(least, min(most, slots))) if adaptive else None,
     )
@@ -149,16 +142,13 @@ def init(
     judge = judges.discriminator(
         observations + actions, width, spectral=config.spectral_norm, key=judging
     )
-    obs = jnp.zeros((settings.fresh, observations), jnp.float32)
-    action = jnp.zeros((settings.fresh, actions), jnp.float32)
-    example = Transitions(obs, action, obs, jnp.zeros(settings.fresh, bool))
     agent = players.init(observations, actions, settings.tuning, discrete=discrete, key=playing)
     return State(
         agent=agent,
         average=jax.tree.map(jnp.copy, agent.actor),
         judge=judge,
         moments=adam.moments(judge, config.discriminator_rate),
-        window=windows.empty(example, settings.slots),
+        window=windows.empty(players.blank(observations, actions, settings.fresh), settings.slots),
         gauge=Gauge(drift=jnp.zeros(()), error=jnp.ones(())),
         terminates=jnp.zeros((), bool),
         key=going,
@@ -189,37 +179,23 @@ def step(
 
     window = windows.append(state.window, practised, label=state.k)  # practise
     terminates = state.terminates | jnp.any(practised.terminated)
-    N = window_length(state.gauge, settings, k)
-    beta = windows.weights(reuse(settings), settings.beta, N, state.gauge)
+    recent = reuse(settings)
+    N = windows.length(recent, settings.adaptive, state.gauge, k)
+    beta = windows.weights(recent, settings.beta, N, state.gauge)
     judge, moments, judged = reward(state, window, beta, k, expert, settings, key=rewarding)
     agent, played = policy(
         state.agent, judge, window, k, expert, terminates, settings, moving, held, key=improving
     )
     gauge, drift = measure(state, agent, practised, settings)
-    average = blend(state.average, agent.actor, 1 / (1 + settings.config.average))
+    # Single iterates jump about; their running mean does not, as the mixture of Cor. 4.9.
+    average = toward(state.average, agent.actor, 1 / (1 + settings.config.average))
     state = State(agent, average, judge, moments, window, gauge, terminates, state.key, k)
     return state, Info(window=N, drift=drift, **judged, **played)
 
 
-def blend(average: Actor, actor: Actor, share: float) -> Actor:
-    """Single iterates jump about; their running mean does not, as the mixture of Cor. 4.9."""
-    return jax.tree.map(lambda slow, fast: slow + share * (fast - slow), average, actor)
-
-
 def reuse(settings: Settings) -> Reuse:
-    lag = np.zeros(settings.slots)
-    lag[: len(settings.lag)] = settings.lag
-    return Reuse(
-        jnp.asarray(settings.c, float), jnp.asarray(settings.alpha, float), jnp.asarray(lag)
-    )
-
-
-def window_length(gauge: Gauge, settings: Settings, k: Int[Array, ""]) -> Int[Array, ""]:
-    """N(k), of the policies that are kept."""
-    if settings.adaptive is None:
-        return jnp.minimum(windows.reach(reuse(settings), k), settings.slots)
-    least, most = settings.adaptive
-    return windows.balance(gauge, k, least=least, most=most)
+    c, alpha = jnp.asarray(settings.c, float), jnp.asarray(settings.alpha, float)
+    return Reuse(c, alpha, jnp.asarray(settings.lag))
 
 
 def reward(

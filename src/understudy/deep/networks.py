@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from typing import TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Key
 
+Tree = TypeVar("Tree")
 In = Float32[Array, "*batch i"]
 Out = Float32[Array, "*batch o"]
 
@@ -42,6 +44,11 @@ def standardise(x: In) -> In:
     """Mean 0 and variance 1 over the last axis."""
     centred = x - jnp.mean(x, axis=-1, keepdims=True)
     return centred * jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + 1e-5)
+
+
+def toward(slow: Tree, fast: Tree, share: float) -> Tree:
+    """The weights of `slow`, a share of the way to those of `fast`."""
+    return jax.tree.map(lambda a, b: a + share * (b - a), slow, fast)
 
 
 def mlp(sizes: Sequence[int], *, key: Key[Array, ""], norm: bool = False, last: float = 1.0) -> MLP:

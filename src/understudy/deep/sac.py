@@ -50,9 +50,7 @@ def init(
 
 
 def example(observations: int, actions: int, fresh: int) -> Rewarded:
-    obs = jnp.zeros((fresh, observations), jnp.float32)
-    action = jnp.zeros((fresh, actions), jnp.float32)
-    points = Transitions(obs, action, obs, jnp.zeros(fresh, bool))
+    points = players.blank(observations, actions, fresh)
     return Rewarded(points, jnp.zeros(fresh, jnp.float32))
 
 

@@ -200,7 +200,7 @@ def imitation(
         settings, border.observations, border.actions, discrete=border.discrete, key=key
     )
     if config.warm_start == "clone":
-        actor, _ = clone.clone(state.agent.actor, expert.obs, expert.action, key=cloning)
+        actor = clone.clone(state.agent.actor, expert.obs, expert.action, key=cloning)
         state = learner.begin_with(state, actor)
 
     def act(state: State, n: int) -> Act:

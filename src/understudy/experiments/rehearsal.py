@@ -146,11 +146,8 @@ def finished(folder: Path, request: Mapping[str, Any]) -> bool:
     """Whether this very run has ended in `folder`. Another run, or anything else, is refused."""
     if not any(folder.iterdir()):
         return False
-    if (folder / "config.json").exists():
-        there = store.read_json(folder / "config.json", "The run's")
-        there.pop("versions", None)
-        if there == store.plain(request):
-            return runs.done(folder)
+    if runs.same(folder, request):
+        return runs.done(folder)
     raise UserError(f"The folder {folder} holds something else than this run; choose --out.")
 
 
@@ -161,7 +158,7 @@ def resume(folder: Path, request: Mapping[str, Any], method: Method, collector: 
     if not path.exists():
         runs.begin(folder, request)
         return first
-    told, arrays = checkpoint.about(path), checkpoint.load(path)
+    told, arrays = checkpoint.load(path)
     where = f"The checkpoint {path}"
     lanes = {name[len("lanes/") :]: x for name, x in arrays.items() if name.startswith("lanes/")}
     collector.restore(lanes)

@@ -125,6 +125,16 @@ def summary(folder: Path) -> dict[str, Any]:
     raise UserError(f"The run {folder} has not finished, or a file of it was cut short.")
 
 
+def same(folder: Path, request: Mapping[str, Any]) -> bool:
+    """Whether the run in `folder`, whatever became of it, was asked the same."""
+    try:
+        there = store.read_json(folder / "config.json", "The run's")
+    except UserError:
+        return False
+    there.pop("versions", None)
+    return there == store.plain(request)
+
+
 def begin(folder: Path, request: Mapping[str, Any]) -> None:
     """An empty run, in place of what a stopped one left."""
     if folder.exists():

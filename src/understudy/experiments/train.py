@@ -97,13 +97,8 @@ def train(
 def refuse_another_run(out: Path, request: dict[str, Any]) -> None:
     """A repeated command may replace its own run; nothing else is overwritten."""
     taken = [out / name for name in FILES if (out / name).exists()]
-    if not taken:
+    if not taken or runs.same(out, request):
         return
-    with contextlib.suppress(UserError):
-        there = store.read_json(out / "config.json", "The run's")
-        there.pop("versions", None)
-        if there == store.plain(request):
-            return
     raise UserError(f"The folder {out} holds another run ({taken[0].name}); choose --out.")
 
 
