@@ -17,9 +17,8 @@ from understudy.deep import absorbing, acting, clone, learner, scaling
 from understudy.deep import policy as policies
 from understudy.deep.absorbing import Absorbing
 from understudy.deep.actor_critic import Transitions, transitions
-from understudy.deep.collect import Act, Collector
+from understudy.deep.collect import Act
 from understudy.deep.config import DeepConfig, check_deep
-from understudy.deep.evaluation import Evaluator
 from understudy.deep.learner import Settings, State
 from understudy.deep.policy import Policy
 from understudy.deep.scaling import Scaling
@@ -47,7 +46,6 @@ def train(
     keys_of([seed])
     settings = learner.settle(config)
     shown = demonstrations(env, demos, trajectories)
-    out = out or Path("runs") / f"{env.replace('/', '-').replace(':', '-')}-seed{seed}"
     request = {
         "method": "mdpo",
         "env": env,
@@ -62,29 +60,25 @@ def train(
         border, plain = scaling.of_spaces(world, env), world.unwrapped
         shapes = (plain.observation_space.shape or (), plain.action_space.shape or ())
         expert, border = expert_points(shown, world, border, config, env)
-    with store.output_folder(out):
-        if rehearsal.finished(out, request):
-            console.say(f"The run in {out} has ended already.")
-            return runs.summary(out)
-        method = imitation(expert, border, settings, seed=seed)
-        builder = functools.partial(make, env, config, horizon)
-        collector = Collector(builder, border, lanes=config.envs, seed=seed, name=env)
-        evaluator = Evaluator(builder, border, episodes=config.episodes, name=env)
-        with contextlib.closing(collector), contextlib.closing(evaluator):
-            blank = Policy(method.actor(method.state), border, env, *shapes, config.absorbing)
-            schedule = rehearsal.Schedule(
-                config.interactions, config.marks, keep_best=False, checkpoint_seconds=checkpoint
-            )
-            return rehearsal.run(
-                out,
-                request,
-                method,
-                collector,
-                evaluator,
-                schedule,
-                blank,
-                expert_return=float(shown.returns.mean()),
-            )
+    return rehearsal.rehearse(
+        out,
+        request,
+        lambda: imitation(expert, border, settings, seed=seed),
+        rehearsal.Stage(
+            functools.partial(make, env, config, horizon),
+            border,
+            lambda actor: Policy(actor, border, env, *shapes, config.absorbing),
+            lanes=config.envs,
+        ),
+        rehearsal.Schedule(
+            config.interactions,
+            config.marks,
+            config.episodes,
+            keep_best=False,
+            checkpoint_seconds=checkpoint,
+        ),
+        expert_return=float(shown.returns.mean()),
+    )
 
 
 def make(env: str, config: DeepConfig, horizon: int | None) -> gymnasium.Env:

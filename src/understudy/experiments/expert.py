@@ -12,14 +12,14 @@ import numpy as np
 
 from understudy.deep import acting, sac, scaling
 from understudy.deep.actor_critic import Tuning, usual_entropy
-from understudy.deep.collect import Act, Collector
+from understudy.deep.collect import Act
 from understudy.deep.config import ExpertConfig, check_expert
-from understudy.deep.evaluation import FIRST_SEED, Evaluator
+from understudy.deep.evaluation import FIRST_SEED
 from understudy.deep.policy import Policy
 from understudy.deep.scaling import Scaling
 from understudy.demos import Demonstrations, minari
 from understudy.envs import catalog
-from understudy.experiments import console, rehearsal, runs, store
+from understudy.experiments import rehearsal
 from understudy.imitation import keys_of
 
 
@@ -34,41 +34,32 @@ def expert(
     """Train, write the run's folder and a Minari dataset in it, and return the summary."""
     check_expert(config)
     keys_of([seed])
-    out = out or Path("runs") / f"expert-{env.replace('/', '-').replace(':', '-')}-seed{seed}"
     request = {"method": "sac", "env": env, "seed": seed, "config": dataclasses.asdict(config)}
     with contextlib.closing(catalog.make(env)) as world:
         border = scaling.of_spaces(world, env)
         shapes = (world.observation_space.shape or (), world.action_space.shape or ())
-    with store.output_folder(out):
-        if rehearsal.finished(out, request):
-            console.say(f"The run in {out} has ended already.")
-            return runs.summary(out)
-        make = functools.partial(catalog.make, env)
-        method = soft_actor_critic(border, config, seed=seed)
-        collector = Collector(make, border, lanes=1, seed=seed, name=env)
-        evaluator = Evaluator(make, border, episodes=config.episodes, name=env)
-        with contextlib.closing(collector), contextlib.closing(evaluator):
-            blank = Policy(method.actor(method.state), border, env, *shapes)
-            schedule = rehearsal.Schedule(
-                config.interactions,
-                config.marks,
-                keep_best=True,
-                checkpoint_seconds=checkpoint,
-                enough=math.inf if config.enough is None else config.enough,
-            )
-            return rehearsal.run(
-                out,
-                request,
-                method,
-                collector,
-                evaluator,
-                schedule,
-                blank,
-                after=lambda policy, played: demonstrate(out, policy.env, played),
-            )
+    return rehearsal.rehearse(
+        out,
+        request,
+        lambda: soft_actor_critic(border, config, seed=seed),
+        rehearsal.Stage(
+            functools.partial(catalog.make, env),
+            border,
+            lambda actor: Policy(actor, border, env, *shapes),
+        ),
+        rehearsal.Schedule(
+            config.interactions,
+            config.marks,
+            config.episodes,
+            keep_best=True,
+            checkpoint_seconds=checkpoint,
+            enough=math.inf if config.enough is None else config.enough,
+        ),
+        after=functools.partial(demonstrate, env),
+    )
 
 
-def demonstrate(out: Path, env: str, played: Demonstrations) -> dict[str, Any]:
+def demonstrate(env: str, out: Path, played: Demonstrations) -> dict[str, Any]:
     """The policy's episodes as a Minari dataset below the run's folder."""
     stem = env.split(":")[-1].split("/")[-1]
     with contextlib.closing(catalog.make(env)) as world:

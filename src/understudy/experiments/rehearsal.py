@@ -6,8 +6,9 @@ environment stands. What is written after a checkpoint is written again, so howe
 stopped, it ends with the same bytes.
 """
 
-import dataclasses
+import contextlib
 import math
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,9 +22,10 @@ import numpy as np
 from understudy.deep import acting, checkpoint
 from understudy.deep import policy as policies
 from understudy.deep.actor import Actor
-from understudy.deep.collect import Act, Collector
+from understudy.deep.collect import Act, Collector, Make
 from understudy.deep.evaluation import Evaluator
 from understudy.deep.policy import Policy
+from understudy.deep.scaling import Scaling
 from understudy.demos import Demonstrations
 from understudy.errors import UserError
 from understudy.experiments import console, runs, store
@@ -44,9 +46,20 @@ class Method:
 
 
 @dataclass(frozen=True)
+class Stage:
+    """Where it happens: the environment, its scaling, and how the actor is exported from there."""
+
+    make: Make
+    border: Scaling
+    export: Callable[[Actor], Policy]
+    lanes: int = 1  # copies to practise in
+
+
+@dataclass(frozen=True)
 class Schedule:
     interactions: int
     marks: int  # evaluations
+    episodes: int  # of each
     keep_best: bool  # the policy of the best evaluation, or the last one
     checkpoint_seconds: float = SECONDS
     enough: float = math.inf  # a return that ends the run early
@@ -64,21 +77,49 @@ class Place:
     seconds: float = 0.0
 
 
+After = Callable[[Path, Demonstrations], dict[str, Any]]
+
+
+def rehearse(
+    out: Path | None,
+    request: Mapping[str, Any],
+    begin: Callable[[], Method],
+    stage: Stage,
+    schedule: Schedule,
+    *,
+    expert_return: float | None = None,
+    after: After = lambda folder, played: {},
+) -> dict[str, Any]:
+    """Learn in the folder `out`, going on from its checkpoint if it has one, and return the
+    summary. `after` is called with the folder and the episodes of the policy reached before the
+    marker is written; what it returns joins the summary."""
+    env, seed = request["env"], request["seed"]
+    prefix = "expert-" if request["method"] == "sac" else ""
+    out = out or Path("runs") / f"{prefix}{re.sub('[/:]', '-', env)}-seed{seed}"
+    with store.output_folder(out):
+        if finished(out, request):
+            console.say(f"The run in {out} has ended already.")
+            return runs.summary(out)
+        collector = Collector(stage.make, stage.border, lanes=stage.lanes, seed=seed, name=env)
+        evaluator = Evaluator(stage.make, stage.border, episodes=schedule.episodes, name=env)
+        with contextlib.closing(collector), contextlib.closing(evaluator):
+            return run(
+                out, request, begin(), stage, collector, evaluator, schedule, expert_return, after
+            )
+
+
 def run(
     folder: Path,
     request: Mapping[str, Any],
     method: Method,
+    stage: Stage,
     collector: Collector,
     evaluator: Evaluator,
     schedule: Schedule,
-    policy: Policy,
-    *,
-    expert_return: float | None = None,
-    after: Callable[[Policy, Demonstrations], dict[str, Any]] = lambda policy, played: {},
+    expert_return: float | None,
+    after: After,
 ) -> dict[str, Any]:
-    """Learn in `folder`, going on from its checkpoint if it has one, and return the summary.
-    `policy` says how to export the actor. `after` is called with the policy reached and its
-    episodes before the marker is written; what it returns joins the summary."""
+    """Practise, update and measure to the end, and write what was reached."""
     place = resume(folder, request, method, collector)
     each = method.fresh * len(collector.lanes)
     total = max(1, schedule.interactions // each) * each
@@ -123,9 +164,8 @@ def run(
             raise UserError(f"{str(error).rstrip('.')} ({when}{kept}).") from error
     place.seconds = time.perf_counter() - begun
     actor = place.best if schedule.keep_best else method.actor(place.state)
-    exported = dataclasses.replace(policy, actor=actor)
     played = evaluator(acting.deterministic(actor))
-    policies.save(folder, exported)
+    policies.save(folder, stage.export(actor))
     summary = {
         "return": float(played.returns.mean()),
         "return_std": float(played.returns.std()),
@@ -135,7 +175,7 @@ def run(
         "seconds": round(place.seconds, 1),
         "run": str(folder),
         **{name: request[name] for name in ("env", "seed")},
-        **after(exported, played),
+        **after(folder, played),
     }
     runs.mark(folder, summary, apart=CHECKPOINT)  # a kill here leaves a finished run
     (folder / CHECKPOINT).unlink(missing_ok=True)
