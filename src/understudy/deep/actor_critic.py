@@ -107,13 +107,15 @@ def improve(
     batch: Transitions,
     reward: Float32[Array, " batch"],
     tuning: Tuning,
+    pace: Float32[Array, ""] | float = 1.0,
     *,
     key: Key[Array, ""],
 ) -> tuple[Agent, Info]:
-    """One step of the critics and their targets, then of the actor and the temperature."""
+    """One step of the critics and their targets, then of the actor and the temperature. `pace`
+    shortens the actor's step."""
     looking, acting = jax.random.split(key)
     agent, critic_loss = evaluate(agent, batch, reward, tuning, key=looking)
-    return ascend(agent, batch, critic_loss, tuning, key=acting)
+    return ascend(agent, batch, critic_loss, tuning, pace, key=acting)
 
 
 def evaluate(
@@ -164,6 +166,7 @@ def ascend(
     batch: Transitions,
     critic_loss: Float32[Array, ""],
     tuning: Tuning,
+    pace: Float32[Array, ""] | float,
     *,
     key: Key[Array, ""],
 ) -> tuple[Agent, Info]:
@@ -182,7 +185,8 @@ def ascend(
         return cost, (expect(Q), kl, -expect(a.log))
 
     slope, (q, kl, entropy) = jax.grad(loss, has_aux=True)(agent.actor)
-    pi, moments = adam.descend(agent.actor, slope, agent.actor_moments, tuning.actor_rate)
+    rate = pace * tuning.actor_rate
+    pi, moments = adam.descend(agent.actor, slope, agent.actor_moments, rate)
     agent = eqx.tree_at(lambda a: (a.actor, a.actor_moments), agent, (pi, moments))
     return temper(agent, entropy, tuning), Info(critic_loss, q, kl, entropy)
 

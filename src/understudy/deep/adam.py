@@ -3,6 +3,7 @@
 from typing import Any, TypeVar
 
 import optax
+from jaxtyping import Array
 
 Tree = TypeVar("Tree")
 
@@ -13,7 +14,7 @@ def moments(weights: Any, rate: float) -> optax.OptState:
 
 
 def descend(
-    weights: Tree, slope: Tree, moments: optax.OptState, rate: float
+    weights: Tree, slope: Tree, moments: optax.OptState, rate: float | Array
 ) -> tuple[Tree, optax.OptState]:
     """One step down the slope."""
     tree: Any = slope

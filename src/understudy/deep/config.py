@@ -55,6 +55,8 @@ class DeepConfig:
     """Layer norm in the critics."""
     actor_rate: float = 3e-4
     """Adam's rate for the actor."""
+    final_rate: float = 0.1
+    """What is left of it at the end, as a share; it falls linearly."""
     critic_rate: float = 3e-4
     """Adam's rate for the critics."""
     discriminator_hidden: int = 64
@@ -105,6 +107,7 @@ PAPER = DeepConfig(
     tau=0.005,
     layer_norm=False,
     actor_rate=1e-3,
+    final_rate=1.0,
     critic_rate=1e-5,
     discriminator_hidden=256,
     discriminator_rate=1e-3,
@@ -141,7 +144,7 @@ def check_deep(config: DeepConfig) -> None:
     check_beta(config.beta)
     if not 0 < config.gamma < 1:
         raise UserError(f"--gamma is {config.gamma}; it must be above 0 and below 1.")
-    for name in ("tau", "actor_rate", "critic_rate", "discriminator_rate"):
+    for name in ("tau", "actor_rate", "final_rate", "critic_rate", "discriminator_rate"):
         value = getattr(config, name)
         if not 0 < value <= 1:
             raise UserError(f"--{_flag(name)} is {value}; it must be above 0 and at most 1.")

@@ -36,6 +36,7 @@ class Settings(NamedTuple):
     tuning: Tuning
     fresh: int  # interactions per iteration, of all lanes
     slots: int  # segments kept
+    K: int  # iterations in all
     c: float  # N(k) = ⌊c·kᵅ⌋
     alpha: float
     lag: tuple[float, ...]  # given weights by slot, most recent first
@@ -108,6 +109,7 @@ def settle(config: DeepConfig) -> Settings:
         ),
         fresh=fresh,
         slots=slots,
+        K=K,
         c=c,
         alpha=alpha,
         lag=tuple(windows.lags(config.beta, config.window, slots)),
@@ -260,6 +262,8 @@ def policy(
     anchor = jax.tree.map(lambda old, new: jnp.where(renew, new, old), agent.anchor, agent.actor)
     agent = eqx.tree_at(lambda a: a.anchor, agent, anchor)  # π_{k−1}, or one before
 
+    pace = 1 - (1 - config.final_rate) * (k / settings.K).astype(jnp.float32)
+
     def one(agent: Agent, key: Array) -> tuple[Agent, dict[str, Array]]:
         drawing, choosing, improving = jax.random.split(key, 3)
         batch = replay.batch(window, k, config.batch - of_expert, key=drawing)
@@ -268,7 +272,7 @@ def policy(
             batch = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), batch, shown)
         mu = judges.reward(judge(points(batch, config.absorbing)), config.reward, terminates)
         if moving:
-            agent, info = players.improve(agent, batch, mu, tuning, key=improving)
+            agent, info = players.improve(agent, batch, mu, tuning, pace, key=improving)
             told = vars(info)
         else:
             agent, loss = players.evaluate(agent, batch, mu, tuning, key=improving)
