@@ -17,7 +17,7 @@ class DeepConfig:
 
     interactions: int = 100_000
     """Environment steps in all."""
-    window: str = "1000"
+    window: str = "all"
     """Policies to reuse for the reward: 'adaptive', N, 'all', or a growing 'c*k^a'."""
     beta: Literal["uniform", "geometric", "triangular", "optimal"] | tuple[float, ...] = "uniform"
     """Weights of the policies: a shape, or N numbers, most recent first."""
@@ -32,22 +32,21 @@ class DeepConfig:
     """Copies of the environment stepped side by side."""
     reward_steps: int = 8
     """Discriminator steps per iteration."""
-    policy_steps: int = 16
+    policy_steps: int = 8
     """MDPO steps per iteration."""
     batch: int = 128
     """Points per MDPO step."""
-    kl: float = 0.3
+    kl: float = 0.5
     """How strongly the policy is held to the one before (1 / step size of the mirror step)."""
     anchor: int = 1
     """That policy is renewed every so many iterations."""
     average: int = 50
     """Iterations over which the weights of the policy that is kept are averaged; 0: the last."""
-    entropy: float | None = None
-    """Weight of the policy's entropy; None: tuned as in SAC, to −1 per action dimension, or after
-    cloning 0.02."""
-    gamma: float = 0.98
+    entropy: float | None = 0.02
+    """Weight of the policy's entropy; None: tuned as in SAC, to −1 per action dimension."""
+    gamma: float = 0.99
     """Discount."""
-    tau: float = 0.01
+    tau: float = 0.005
     """How fast the target critics follow."""
     hidden: int = 256
     """Width of the two hidden layers of actor and critics."""

@@ -28,6 +28,8 @@ from understudy.errors import UserError
 from understudy.theory.bounds import largest_window
 from understudy.window import Gauge, Reuse, Shape, Window
 
+FIRST_ENTROPY = 0.05  # where its weight is tuned
+
 
 class Settings(NamedTuple):
     """A config made definite: everything that shapes the compiled step. Hashable."""
@@ -105,7 +107,7 @@ def settle(config: DeepConfig) -> Settings:
             gamma=config.gamma,
             tau=config.tau,
             kl=config.kl,
-            entropy=first_entropy(config),
+            entropy=FIRST_ENTROPY if config.entropy is None else config.entropy,
         ),
         fresh=fresh,
         slots=slots,
@@ -118,17 +120,9 @@ def settle(config: DeepConfig) -> Settings:
     )
 
 
-def first_entropy(config: DeepConfig) -> float:
-    """The weight of the entropy, where it is tuned its start. A clone is surer of itself than the
-    tuning would have it, which would blur it at once (docs/deep.md); its weight stays small."""
-    if config.entropy is not None:
-        return config.entropy
-    return 0.02 if config.warm_start == "clone" else 0.05
-
-
 def fitted(settings: Settings, actions: int, *, discrete: bool) -> Settings:
     """The settings for so many actions, which the entropy to aim at depends on."""
-    if settings.config.entropy is not None or settings.config.warm_start == "clone":
+    if settings.config.entropy is not None:
         return settings
     target = players.usual_entropy(actions, discrete=discrete)
     tuning = dataclasses.replace(settings.tuning, target_entropy=target)
