@@ -243,7 +243,7 @@ def jax_iteration(runs=1):
     practised = Transitions(**{n: jnp.asarray(x) for n, x in some_points(SETTINGS.fresh).items()})
     expert = Transitions(**{n: jnp.asarray(x) for n, x in some_points(10_000, 1).items()})
     step = functools.partial(
-        learner.step, practised=practised, expert=expert, settings=SETTINGS, moving=True, held=False
+        learner.step, practised=practised, expert=expert, settings=SETTINGS, phase="go"
     )
     state = fresh_state()
     if runs > 1:

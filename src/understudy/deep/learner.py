@@ -7,7 +7,7 @@ window is the same code. Practice happens outside, in the environment (`collect`
 
 import dataclasses
 import functools
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -29,6 +29,9 @@ from understudy.theory.bounds import largest_window
 from understudy.window import Gauge, Reuse, Shape, Window
 
 FIRST_ENTROPY = 0.05  # where its weight is tuned
+
+# The actor waits for its critics; goes, held to where it began; goes.
+Phase = Literal["wait", "hold", "go"]
 
 
 class Settings(NamedTuple):
@@ -158,35 +161,41 @@ def begin_with(state: State, actor: Actor) -> State:
     return eqx.tree_at(lambda s: (s.agent.actor, s.agent.anchor, s.average), state, copies)
 
 
-@functools.partial(jax.jit, static_argnames=("settings", "moving", "held"), donate_argnums=0)
+@functools.partial(jax.jit, static_argnames=("settings", "phase"), donate_argnums=0)
 def step(
     state: State,
     practised: Transitions,
     expert: Transitions,
     *,
     settings: Settings,
-    moving: bool,
-    held: bool,
+    phase: Phase,
 ) -> tuple[State, Info]:
-    """Iteration k on what π_{k−1} has just practised. `moving` is false while the actor waits for
-    its critics; `held` keeps the anchor where it is."""
-    k = state.k + 1
+    """Iteration k on what π_{k−1} has just practised."""
+    before, k = state.agent.actor, state.k + 1
     rewarding, improving = jax.random.split(jax.random.fold_in(state.key, k))
 
-    window = windows.append(state.window, practised, label=state.k)  # practise
-    terminates = state.terminates | jnp.any(practised.terminated)
+    state = remember(state, practised)  # practise
     recent = reuse(settings)
     N = windows.length(recent, settings.adaptive, state.gauge, k)
     beta = windows.weights(recent, settings.beta, N, state.gauge)
-    judge, moments, judged = reward(state, window, beta, k, expert, settings, key=rewarding)
-    agent, played = policy(
-        state.agent, judge, window, k, expert, terminates, settings, moving, held, key=improving
-    )
-    gauge, drift = measure(state, agent, practised, settings)
+    state, judged = reward(state, beta, expert, settings, key=rewarding)  # recall, reward
+    state, played = policy(state, expert, settings, phase, key=improving)  # evaluate, policy
+
+    gauge, drift = measure(state.gauge, before, state.agent.actor, practised, settings)
     # Single iterates jump about; their running mean does not, as the mixture of Cor. 4.9.
-    average = toward(state.average, agent.actor, 1 / (1 + settings.config.average))
-    state = State(agent, average, judge, moments, window, gauge, terminates, state.key, k)
+    average = toward(state.average, state.agent.actor, 1 / (1 + settings.config.average))
+    state = dataclasses.replace(state, gauge=gauge, average=average)
     return state, Info(window=N, drift=drift, **judged, **played)
+
+
+def remember(state: State, practised: Transitions) -> State:
+    """The state of iteration k, with what was practised in its window."""
+    return dataclasses.replace(
+        state,
+        window=windows.append(state.window, practised, label=state.k),
+        terminates=state.terminates | jnp.any(practised.terminated),
+        k=state.k + 1,
+    )
 
 
 def reuse(settings: Settings) -> Reuse:
@@ -195,22 +204,15 @@ def reuse(settings: Settings) -> Reuse:
 
 
 def reward(
-    state: State,
-    window: Window,
-    beta: Array,
-    k: Int[Array, ""],
-    expert: Transitions,
-    settings: Settings,
-    *,
-    key: Key[Array, ""],
-) -> tuple[Discriminator, optax.OptState, dict[str, Array]]:
+    state: State, beta: Array, expert: Transitions, settings: Settings, *, key: Key[Array, ""]
+) -> tuple[State, dict[str, Array]]:
     """The reward player's steps: m points of the window against m of the expert's."""
     config = settings.config
 
     def one(carry: tuple[Discriminator, optax.OptState], key: Array) -> tuple[tuple, Array]:
         judge, moments = carry
         recalling, choosing, losing = jax.random.split(key, 3)
-        recalled, _ = windows.recall(window, beta, k, config.points, key=recalling)  # recall
+        recalled, _ = windows.recall(state.window, beta, state.k, config.points, key=recalling)
         seen = points(recalled, config.absorbing)
         shown = points(draw(expert, config.points, key=choosing), config.absorbing)
 
@@ -233,39 +235,31 @@ def reward(
     keys = jax.random.split(key, config.reward_steps)
     (judge, moments), told = jax.lax.scan(one, (state.judge, state.moments), keys)
     names = ("discriminator_loss", "expert_logit", "agent_logit")
-    return judge, moments, dict(zip(names, told[-1], strict=True))
+    state = dataclasses.replace(state, judge=judge, moments=moments)
+    return state, dict(zip(names, told[-1], strict=True))
 
 
 def policy(
-    agent: Agent,
-    judge: Discriminator,
-    window: Window,
-    k: Int[Array, ""],
-    expert: Transitions,
-    terminates: Bool[Array, ""],
-    settings: Settings,
-    moving: bool,
-    held: bool,
-    *,
-    key: Key[Array, ""],
-) -> tuple[Agent, dict[str, Array]]:
+    state: State, expert: Transitions, settings: Settings, phase: Phase, *, key: Key[Array, ""]
+) -> tuple[State, dict[str, Array]]:
     """The policy player's steps, each on a batch relabelled by the reward of now."""
-    config, tuning = settings.config, settings.tuning
+    config, tuning, k = settings.config, settings.tuning, state.k
     of_expert = round(config.demo_share * config.batch)
-    renew = (k % config.anchor == 0) & (not held)
+    renew = (k % config.anchor == 0) & (phase == "go")
+    agent = state.agent
     anchor = jax.tree.map(lambda old, new: jnp.where(renew, new, old), agent.anchor, agent.actor)
     agent = eqx.tree_at(lambda a: a.anchor, agent, anchor)  # π_{k−1}, or one before
-
     pace = 1 - (1 - config.final_rate) * (k / settings.K).astype(jnp.float32)
 
     def one(agent: Agent, key: Array) -> tuple[Agent, dict[str, Array]]:
         drawing, choosing, improving = jax.random.split(key, 3)
-        batch = replay.batch(window, k, config.batch - of_expert, key=drawing)
+        batch = replay.batch(state.window, k, config.batch - of_expert, key=drawing)
         if of_expert:
             shown = draw(expert, of_expert, key=choosing)
             batch = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), batch, shown)
-        mu = judges.reward(judge(points(batch, config.absorbing)), config.reward, terminates)
-        if moving:
+        logit = state.judge(points(batch, config.absorbing))
+        mu = judges.reward(logit, config.reward, state.terminates)
+        if phase != "wait":
             agent, info = players.improve(agent, batch, mu, tuning, pace, key=improving)
             told = vars(info)
         else:
@@ -275,7 +269,7 @@ def policy(
         return agent, {"reward": jnp.mean(mu), **told}
 
     agent, told = jax.lax.scan(one, agent, jax.random.split(key, config.policy_steps))
-    return agent, jax.tree.map(lambda x: x[-1], told)
+    return dataclasses.replace(state, agent=agent), jax.tree.map(lambda x: x[-1], told)
 
 
 def points(batch: Transitions, absorbing: bool) -> Float32[Array, "points X"]:
@@ -291,16 +285,16 @@ def draw(expert: Transitions, count: int, *, key: Key[Array, ""]) -> Transitions
 
 
 def measure(
-    state: State, agent: Agent, practised: Transitions, settings: Settings
+    gauge: Gauge, before: Actor, after: Actor, practised: Transitions, settings: Settings
 ) -> tuple[Gauge, Float32[Array, ""]]:
     """How far the policy moved, and what an adaptive window makes of it.
 
     As in the tabular learner, with the effective horizon 1/(1−γ): the drift of occupancies is at
     most 2 E TV/(1−γ) per update (Lemma 4.2), and a segment of n points errs by about 1/√n.
     """
-    tv = jnp.mean(agent.actor.tv(state.agent.actor, practised.obs))
+    tv = jnp.mean(after.tv(before, practised.obs))
     if settings.adaptive is None and settings.beta != "optimal":
-        return state.gauge, tv
+        return gauge, tv
     drift = 2 * tv.astype(float) / (1 - settings.tuning.gamma)
     new = Gauge(drift, jnp.asarray(settings.fresh**-0.5, float))
-    return jax.tree.map(lambda old, new: old + (new - old) / 20, state.gauge, new), tv
+    return jax.tree.map(lambda old, new: old + (new - old) / 20, gauge, new), tv

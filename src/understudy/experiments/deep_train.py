@@ -19,7 +19,7 @@ from understudy.deep.absorbing import Absorbing
 from understudy.deep.actor_critic import Transitions, transitions
 from understudy.deep.collect import Act
 from understudy.deep.config import DeepConfig, check_deep
-from understudy.deep.learner import Settings, State
+from understudy.deep.learner import Phase, Settings, State
 from understudy.deep.policy import Policy
 from understudy.deep.scaling import Scaling
 from understudy.demos import Demonstrations, rollout, shipped
@@ -183,6 +183,13 @@ def expert_points(
     return Transitions(*map(jnp.asarray, points)), border
 
 
+def phase(config: DeepConfig, n: int) -> Phase:
+    """What the actor does after so many interactions."""
+    if n < config.warmup:
+        return "wait"
+    return "hold" if n < config.warmup + config.hold else "go"
+
+
 def imitation(
     expert: Transitions, border: Scaling, settings: Settings, *, seed: int
 ) -> rehearsal.Method:
@@ -206,8 +213,7 @@ def imitation(
             transitions(practised),  # the learner never sees the environment's reward
             expert,
             settings=settings,
-            moving=n >= config.warmup,
-            held=n < config.warmup + config.hold,
+            phase=phase(config, n),
         )
         return state, vars(info)
 
