@@ -1,0 +1,71 @@
+"""Known features of finite things, as lists: φ(s,a), or ψ(s,a,s') along the successors.
+
+An entry j is `value[…, j]` at coordinate `index[…, j]`. One-hot features have one entry each,
+dense ones d. So no array of size S·A·d is made where features are sparse.
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from understudy.occupancy import Points
+
+
+class Features(eqx.Module):
+    """Vectors of ℝᵈ, one at each place."""
+
+    index: Int[Array, "*place J"]
+    value: Float[Array, "*place J"]
+    size: int = eqx.field(static=True)  # d
+
+
+def dense(vectors: np.ndarray) -> Features:
+    """From arrays of shape (…, d)."""
+    value = jnp.asarray(vectors, float)
+    size = value.shape[-1]
+    return Features(jnp.broadcast_to(jnp.arange(size, dtype=jnp.int32), value.shape), value, size)
+
+
+def one_hot(shape: tuple[int, ...]) -> Features:
+    """Each place a coordinate of its own."""
+    size = int(np.prod(shape))
+    index = jnp.arange(size, dtype=jnp.int32).reshape(*shape, 1)
+    return Features(index, jnp.ones((*shape, 1)), size)
+
+
+def dot(features: Features, w: Float[Array, " d"]) -> Float[Array, "*place"]:
+    """φᵀw at every place."""
+    return jnp.sum(features.value * w[features.index], axis=-1)
+
+
+def collect(features: Features, x: Float[Array, "*place"]) -> Float[Array, " d"]:
+    """Σ x φ over all places, the adjoint of `dot`: with an occupancy, E_d φ."""
+    weighted = x[..., None] * features.value
+    return jnp.zeros(features.size).at[features.index].add(weighted)
+
+
+def estimate(
+    phi: Features, points: Points, weights: Float[Array, "*points"], H: int
+) -> Float[Array, "H d"]:
+    """f̂_h = H · Σ_i w_i φ(s_i, a_i) over the points of stage h, for weights that sum to one.
+
+    `occupancy.estimate` put through φ, at a cost that does not know S.
+    """
+    at = points.s, points.a
+    weighted = (H * weights)[..., None] * phi.value[at]
+    return jnp.zeros((H, phi.size)).at[points.h[..., None], phi.index[at]].add(weighted)
+
+
+def vectors(features: Features) -> Float[Array, "*place d"]:
+    """The vectors in full."""
+    *place, entries = features.index.shape
+    rows = jnp.arange(int(np.prod(place)))[:, None]
+    full = jnp.zeros((len(rows), features.size))
+    flat = features.index.reshape(-1, entries), features.value.reshape(-1, entries)
+    return full.at[rows, flat[0]].add(flat[1]).reshape(*place, features.size)
+
+
+def norms(features: Features) -> np.ndarray:
+    """‖φ‖₂ at every place; the coordinates of a place must differ where their values are not 0."""
+    return np.sqrt(np.sum(np.asarray(features.value) ** 2, axis=-1))
