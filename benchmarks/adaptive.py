@@ -16,7 +16,8 @@ from problems import problems
 from understudy.config import Config
 from understudy.experiments import runner
 from understudy.imitation import expert_return, plan
-from understudy.tabular import Problem, Run
+from understudy.loop import Run
+from understudy.tabular import Problem
 
 WINDOWS = [*(str(2**i) for i in range(9)), "adaptive"]
 SEEDS = (0, 1, 2, 3, 4)

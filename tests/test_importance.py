@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 from conftest import random_mdp, random_policy
 
-from understudy import importance, tabular
+from understudy import importance, practice, tabular
 from understudy import mdp as mdps
 from understudy import occupancy as occupancies
 from understudy.config import Config
 from understudy.errors import UserError
 from understudy.imitation import plan
 from understudy.occupancy import Points
-from understudy.tabular import Segment, Walkers
+from understudy.practice import Walkers
+from understudy.tabular import Segment
 
 LANES = 40_000
 
@@ -27,7 +28,7 @@ def test_both_ratios_turn_old_samples_into_new_ones():
     protocol = plan(mdp, Config(window="2", batch=LANES, interactions=4 * LANES)).protocol
     starts = jax.random.choice(jax.random.key(0), 5, (LANES,), p=mdp.nu).astype(jnp.int32)
     walkers = Walkers(jnp.zeros(LANES, jnp.int32), starts)
-    points, _, _ = tabular.practise(mdp, old, walkers, protocol, key=jax.random.key(1))
+    points, _, _ = practice.practise(mdp, old, walkers, protocol, key=jax.random.key(1))
     even = jnp.full(4 * LANES, 1 / (4 * LANES))
     ratios = {}
     for kind in ("path", "marginal"):

@@ -73,6 +73,7 @@ def both_ways(problem, config, seed):
         shown=problem.expert,
         expert=problem.truth,
         exact=config.gradients == "exact",
+        best=problem.best,
     )
     return account, {
         "ail": (star * on).sum(),

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy import mdp as mdps
-from understudy import tabular, updates
+from understudy import practice, updates
 from understudy.config import Config
 from understudy.envs.empty_room import demonstrations, empty_room
 from understudy.errors import UserError
 from understudy.imitation import imitate, plan
 from understudy.occupancy import Points
-from understudy.tabular import Walkers
+from understudy.practice import Walkers
 
 ROOM, SHOWN = empty_room(3), demonstrations(3)
 
@@ -45,7 +45,7 @@ def sampled_gradients(mdp, pi, mu, Q, walkers, steps):
     lanes = len(walkers.h)
     asked = Config(batch=lanes, interactions=lanes * mdp.horizon, window="1", marks=1)
     protocol = dataclasses.replace(plan(mdp, asked).protocol, steps=steps)
-    points, _, _ = tabular.practise(mdp, pi, walkers, protocol, key=jax.random.key(1))
+    points, _, _ = practice.practise(mdp, pi, walkers, protocol, key=jax.random.key(1))
     G = updates.returns_to_go(points, mu, Q, lanes=lanes).reshape(steps, lanes)
     by_lane = jax.tree.map(lambda x: x.reshape(steps, lanes), points)
     each = jax.vmap(lambda p, G: updates.reinforce(p, G, pi, Q), in_axes=1)(by_lane, G)

@@ -20,9 +20,11 @@ from understudy import window as windows
 from understudy.config import Config, check
 from understudy.demos import Demonstrations
 from understudy.errors import UserError
+from understudy.loop import Glimpse
 from understudy.mdp import MDP
 from understudy.model import theory_scale
-from understudy.tabular import Glimpse, Problem, Protocol, Settings
+from understudy.practice import Protocol
+from understudy.tabular import Problem, Settings
 from understudy.theory.bounds import largest_window
 from understudy.theory.ledger import Regret
 from understudy.types import Occupancy

@@ -9,9 +9,9 @@ import numpy as np
 
 from understudy.experiments import runs
 from understudy.imitation import Plan
+from understudy.loop import Glimpse
 from understudy.mdp import MDP
 from understudy.model import theory_scale
-from understudy.tabular import Glimpse
 from understudy.theory import check
 from understudy.theory.bounds import Sizes
 from understudy.theory.ledger import Regret

@@ -17,7 +17,9 @@ import numpy as np
 
 from understudy import tabular
 from understudy.imitation import Plan, keys_of, stack, together
-from understudy.tabular import Problem, Protocol, Run, Settings
+from understudy.loop import Run
+from understudy.practice import Protocol
+from understudy.tabular import Problem, Settings
 
 PIECES = 20  # calls per run: how often progress moves and an interrupt is heard
 

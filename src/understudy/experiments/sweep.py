@@ -27,7 +27,8 @@ from understudy.errors import UserError
 from understudy.experiments import account, console, runner, runs, store
 from understudy.experiments.train import Expert, choose_expert
 from understudy.imitation import Plan, expert_occupancy, expert_return, keys_of, plan
-from understudy.tabular import Problem, Run
+from understudy.loop import Run
+from understudy.tabular import Problem
 
 AT_ONCE = 10  # seeds that share a batch
 

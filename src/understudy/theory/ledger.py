@@ -7,7 +7,7 @@ and the reward whose gradient is then estimated. (The paper numbers them 1 … K
     g_mix = d_E − Σ_n β_n d_{k+1−n}   at the window's true mixture,
     ĝ = d̂_E − d̂_mix           as estimated from samples and demonstrations,
 
-the reward regret splits exactly, for the maximiser μ* of Σ_k ⟨μ, g_on⟩ on the box:
+the reward regret splits exactly, for the maximiser μ* of Σ_k ⟨μ, g_on⟩ over the rewards allowed:
 
     Σ⟨μ*−μ_k, g_on⟩ = Σ⟨μ*−μ_k, ĝ⟩                     [optimisation]
                      + Σ⟨μ*−μ_k, g_on − g_mix⟩          [shift, by reusing old samples]
@@ -20,6 +20,7 @@ drawn from the window's mixture; what that costs is booked under estimation.
 """
 
 import dataclasses
+from collections.abc import Callable
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -143,9 +144,11 @@ def settle(
     shown: Occupancy,
     expert: Occupancy,
     exact: bool,
+    best: Callable[[Reward], Reward],
 ) -> Regret:
     """The account of the pairs booked. `shown` is the d̂_E that was learned from, `expert` the true
-    d_E; where the truth is not known they are the same, and the demonstrations' term is zero."""
+    d_E; where the truth is not known they are the same, and the demonstrations' term is zero.
+    `best(x)` is the reward of the largest ⟨r, x⟩, which makes μ*."""
     K, total = pairs, ledger.trail.total
 
     def gather(x: Occupancy) -> Reward:  # ⟨μ, x⟩ of a stationary μ sums x over stages
@@ -158,7 +161,7 @@ def settle(
     mix, mix_dot = total + ledger.shift, ledger.on_dot + ledger.shift_dot
     taken, taken_dot = (mix, mix_dot) if exact else (ledger.estimate, ledger.estimate_dot)
     hat, hat_dot = K * shown - taken, jnp.sum(ledger.mu * shown) - taken_dot
-    star = (gather(on) > 0).astype(on.dtype)  # μ*, the maximiser on the box
+    star = best(gather(on))  # μ*
     ail = jnp.sum(star * gather(on))
     policy = mdps.optimum(mdp, ledger.mu)[1] - ledger.on_dot
     reward = against(star, on, on_dot)
