@@ -1,16 +1,23 @@
 """The linear learner against plain NumPy, against the tabular learner, and against its bounds."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import dense, random_mdp
+from conftest import dense, random_mdp, seeds
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from understudy import features
+from understudy import features, regression
 from understudy import mdp as mdps
+from understudy.config import Config
 from understudy.envs import linear_mdp
+from understudy.envs.empty_room import demonstrations, empty_room
 from understudy.envs.linear_mdp import random_linear
 from understudy.errors import UserError
-from understudy.occupancy import Points, estimate
+from understudy.imitation import imitate, plan
+from understudy.occupancy import Points
+from understudy.updates import best_in_ball, project_ball
 
 SMALL = random_linear(3, S=6, A=3, H=4, d=5, C=3, p=2)
 
@@ -18,24 +25,16 @@ SMALL = random_linear(3, S=6, A=3, H=4, d=5, C=3, p=2)
 def test_features_are_what_their_lists_say():
     rng = np.random.default_rng(0)
     full = rng.normal(size=(4, 3, 5)) * rng.integers(0, 2, (4, 3, 5))
-    phi, w, x = features.dense(full), rng.normal(size=5), rng.random((4, 3))
+    phi, w, x = features.dense(full), rng.normal(size=(2, 5)), rng.random((2, 4, 3))
     np.testing.assert_allclose(features.vectors(phi), full)
-    np.testing.assert_allclose(features.dot(phi, jnp.asarray(w)), full @ w)
-    np.testing.assert_allclose(features.collect(phi, jnp.asarray(x)), np.einsum("sa,sad", x, full))
+    np.testing.assert_allclose(features.dot(phi, jnp.asarray(w)), np.einsum("sad,hd->hsa", full, w))
+    np.testing.assert_allclose(
+        features.collect(phi, jnp.asarray(x)), np.einsum("hsa,sad->hd", x, full)
+    )
     np.testing.assert_allclose(features.norms(phi), np.linalg.norm(full, axis=-1))
     hot = features.one_hot((4, 3))
     np.testing.assert_array_equal(features.vectors(hot), np.eye(12).reshape(4, 3, 12))
     assert hot.value.size == 12  # and not 144
-
-
-def test_estimated_features_are_the_estimated_occupancy_put_through():
-    rng = np.random.default_rng(1)
-    phi = features.dense(rng.normal(size=(6, 3, 5)))
-    h, s, a = (jnp.asarray(rng.integers(0, n, 40), jnp.int32) for n in (4, 6, 3))
-    weights = jnp.asarray(rng.dirichlet(np.ones(40)))
-    d = np.asarray(estimate(Points(h, s, a), weights, (4, 6, 3)))
-    found = features.estimate(phi, Points(h, s, a), weights, 4)
-    np.testing.assert_allclose(found, np.einsum("hsa,sad->hd", d, features.vectors(phi)))
 
 
 def test_random_linear_mdps_are_linear():
@@ -57,7 +56,7 @@ def test_a_finite_mdp_is_the_one_hot_case():
     mdp = random_mdp(5, 6, 3, 2, staged=False, seed=4)
     lin = linear_mdp.one_hot(mdp)
     assert (lin.d, lin.p) == (18, 36)
-    prob = features.dot(lin.psi, lin.theta[0])
+    prob = features.dot(lin.psi, lin.theta)[0]
     np.testing.assert_array_equal(prob, mdp.prob[0])
     V = jnp.asarray(np.random.default_rng(0).normal(size=6))
     np.testing.assert_allclose(jnp.sum(prob * V[mdp.succ[0]], -1), mdps.expect(mdp, 0, V))
@@ -99,3 +98,125 @@ def test_what_is_not_a_linear_mdp_is_refused(change, says):
         return
     with pytest.raises(UserError, match=says.replace("(", r"\(")):
         bad(**change)
+
+
+# --- the learner -----------------------------------------------------------------------------
+
+MATCHING = {
+    "equal budget": {"window": "32", "interactions": 1000},
+    "trajectories": {"window": "4", "batch": 1, "steps": "paper", "interactions": 2700},
+    "stationary": {"batch": 2, "reward": "stationary", "interactions": 3600},
+}
+
+
+@pytest.mark.parametrize("name", MATCHING)
+def test_with_one_hot_features_it_is_the_tabular_learner(name):
+    """Same draws, box, known transitions: the same policies and returns over the whole run."""
+    config = Config(**MATCHING[name], marks=20)
+    room, shown = empty_room(3), demonstrations(3)
+    table = imitate(room, shown, config, seeds=[3])
+    linear = imitate(linear_mdp.one_hot(room), shown, config, rewards="box", seeds=[3])
+    np.testing.assert_allclose(linear.policy, table.policy, atol=1e-6)
+    np.testing.assert_allclose(linear.returns, table.returns, atol=1e-6)
+    np.testing.assert_allclose(linear.reward[0], table.reward[0].reshape(-1, 45), atol=1e-6)
+    np.testing.assert_allclose(linear.regret.ail, table.regret.ail, atol=1e-6)
+    assert np.abs(table.policy - 0.2).max() > 0.1  # it did learn something
+
+
+def test_rank_one_steps_are_the_inverse():
+    rng = np.random.default_rng(0)
+    inverse, full = jnp.eye(6), np.eye(6)
+    for x in rng.normal(size=(500, 6)):
+        inverse, full = regression.add(inverse, jnp.asarray(x)), full + np.outer(x, x)
+    np.testing.assert_allclose(inverse, np.linalg.inv(full), atol=1e-12)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_regression_is_ridge_least_squares(shared):
+    """Against NumPy's least squares on the rows (x, y), with √λ I stacked below."""
+    rng, lin, reach = np.random.default_rng(2), SMALL, 7.0
+    points = Points(*(jnp.asarray(rng.integers(0, n, 80), jnp.int32) for n in (4, 6, 3)))
+    slot, V = jnp.asarray(rng.integers(0, 3, 80), jnp.int32), rng.normal(size=(4, 6))
+    found = regression.nothing(lin, shared=shared)
+    found = regression.observe(found, lin, points, slot, jnp.asarray(V), reach)
+    ahead = np.concatenate([V[1:], np.zeros((1, 6))]) / reach
+    psi, succ = np.asarray(features.vectors(lin.psi)), np.asarray(lin.mdp.succ[0])
+    h, s, a, c = (np.asarray(x) for x in (points.h, points.s, points.a, slot))
+    x = np.einsum("nc,ncp->np", ahead[h[:, None], succ[s, a]], psi[s, a])
+    y = ahead[h, succ[s, a, c]]
+    for m in range(1 if shared else 4):
+        rows = np.ones_like(h, bool) if shared else h == m
+        stacked = np.concatenate([x[rows], np.eye(2)])
+        ridge = np.linalg.lstsq(stacked, np.concatenate([y[rows], np.zeros(2)]))[0]
+        np.testing.assert_allclose(found.theta[m], ridge, atol=1e-10)
+        np.testing.assert_allclose(found.inverse[m], np.linalg.inv(stacked.T @ stacked), atol=1e-10)
+
+
+def test_the_regressed_backup_by_hand():
+    """xᵀθ̂ + κ‖x‖_{Λ⁻¹} at every state-action, from dense arrays."""
+    rng, lin = np.random.default_rng(5), SMALL
+    V, theta = rng.normal(size=6), rng.normal(size=(4, 2))
+    root = rng.normal(size=(4, 2, 2))
+    inverse = np.einsum("hij,hkj->hik", root, root)
+    model = regression.Regressed(lin, *map(jnp.asarray, (theta, inverse, 0.3)))
+    x = np.einsum("sac,sacp->sap", V[np.asarray(lin.mdp.succ[0])], features.vectors(lin.psi))
+    width = np.sqrt(np.einsum("sap,pq,saq->sa", x, inverse[2], x))
+    np.testing.assert_allclose(model.expect(2, jnp.asarray(V)), x @ theta[2] + 0.3 * width)
+
+
+def test_learned_transitions_come_close_to_the_truth_and_the_expert():
+    lin = random_linear(1, S=8, A=3, H=5, d=4, p=3)
+    config = Config(model="learned", counts="stage", batch=4, window="4", interactions=20_000)
+    result = imitate(lin, None, config, seeds=range(2))
+    assert (result.returns[:, -1] >= 0.95 * result.expert_return).all()
+
+
+def test_the_theorys_bonus_is_optimistic():
+    """xᵀθ̂ + κ‖x‖ ≥ xᵀθ at every (h, s, a) and any V, after few and after many transitions."""
+    lin, rng = random_linear(7, S=6, A=2, H=3, d=3), np.random.default_rng(0)
+    learned = regression.nothing(lin, shared=False)
+    kappa = regression.theory_scale(lin.p, 3, 300)
+    observe = jax.jit(lambda *new: regression.observe(*new, 1.0))
+    for _ in range(10):
+        V = jnp.asarray(rng.uniform(-1, 1, (3, 6)))
+        points = Points(*(jnp.asarray(rng.integers(0, n, 90), jnp.int32) for n in (3, 6, 2)))
+        prob = np.asarray(lin.mdp.prob)[np.asarray(points.h), np.asarray(points.s), points.a]
+        slot = jnp.asarray([rng.choice(4, p=p) for p in prob], jnp.int32)
+        learned = observe(learned, lin, points, slot, V)
+        model = regression.Regressed(lin, learned.theta, learned.inverse, jnp.asarray(kappa))
+        for h in range(3):
+            truth = mdps.expect(lin.mdp, h, V[0])
+            assert (model.expect(h, V[0]) >= truth - 1e-9).all()
+
+
+@settings(max_examples=200)
+@given(seeds, st.integers(1, 6), st.floats(0.1, 10))
+def test_the_ball(seed, d, length):
+    """The projection is the nearest point, and the maximiser beats a random search."""
+    rng = np.random.default_rng(seed)
+    mu, others = rng.normal(size=(2, d)) * length, rng.normal(size=(300, 2, d))
+    others *= np.sqrt(d) / np.maximum(np.linalg.norm(others, axis=-1, keepdims=True), np.sqrt(d))
+    near = np.asarray(project_ball(jnp.asarray(mu)))
+    assert (np.linalg.norm(near, axis=-1) <= np.sqrt(d) + 1e-9).all()
+    gaps = np.linalg.norm(others - mu, axis=-1)
+    assert (np.linalg.norm(near - mu, axis=-1) <= gaps.min(0) + 1e-9).all()
+    best = np.asarray(best_in_ball(jnp.asarray(mu)))
+    np.testing.assert_allclose(np.linalg.norm(best, axis=-1), np.sqrt(d))
+    assert ((best * mu).sum(-1) >= (others * mu).sum(-1).max(0) - 1e-9).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"player": "gradient"}, "leave --player"),
+        ({"model": "learned", "counts": "stage", "batch": 1, "interactions": 4}, "5 features"),
+    ],
+)
+def test_settings_that_features_cannot_take(change, says):
+    with pytest.raises(UserError, match=says):
+        plan(random_linear(0, S=4, A=2, H=4, d=5), Config(**change))
+
+
+def test_the_box_needs_features_that_average():
+    with pytest.raises(UserError, match="sum to at most one"):
+        imitate(SMALL, None, Config(), rewards="box")

@@ -5,11 +5,10 @@ dense ones d. So no array of size S·A·d is made where features are sparse.
 """
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
-
-from understudy.occupancy import Points
 
 
 class Features(eqx.Module):
@@ -34,27 +33,18 @@ def one_hot(shape: tuple[int, ...]) -> Features:
     return Features(index, jnp.ones((*shape, 1)), size)
 
 
-def dot(features: Features, w: Float[Array, " d"]) -> Float[Array, "*place"]:
-    """φᵀw at every place."""
-    return jnp.sum(features.value * w[features.index], axis=-1)
+def dot(features: Features, w: Float[Array, "R d"]) -> Float[Array, "R *place"]:
+    """φᵀw_h at every place."""
+    return jax.vmap(lambda w: jnp.sum(features.value * w[features.index], axis=-1))(w)
 
 
-def collect(features: Features, x: Float[Array, "*place"]) -> Float[Array, " d"]:
-    """Σ x φ over all places, the adjoint of `dot`: with an occupancy, E_d φ."""
-    weighted = x[..., None] * features.value
-    return jnp.zeros(features.size).at[features.index].add(weighted)
+def collect(features: Features, x: Float[Array, "R *place"]) -> Float[Array, "R d"]:
+    """Σ x_h φ over all places, the adjoint of `dot`: with an occupancy, E_{d_h} φ."""
 
+    def add(x: Array) -> Array:
+        return jnp.zeros(features.size).at[features.index].add(x[..., None] * features.value)
 
-def estimate(
-    phi: Features, points: Points, weights: Float[Array, "*points"], H: int
-) -> Float[Array, "H d"]:
-    """f̂_h = H · Σ_i w_i φ(s_i, a_i) over the points of stage h, for weights that sum to one.
-
-    `occupancy.estimate` put through φ, at a cost that does not know S.
-    """
-    at = points.s, points.a
-    weighted = (H * weights)[..., None] * phi.value[at]
-    return jnp.zeros((H, phi.size)).at[points.h[..., None], phi.index[at]].add(weighted)
+    return jax.vmap(add)(x)
 
 
 def vectors(features: Features) -> Float[Array, "*place d"]:

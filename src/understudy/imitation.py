@@ -13,13 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from understudy import linear, loop, regression, tabular, updates
 from understudy import mdp as mdps
 from understudy import occupancy as occupancies
-from understudy import tabular, updates
 from understudy import window as windows
 from understudy.config import Config, check
 from understudy.demos import Demonstrations
+from understudy.envs.linear_mdp import LinearMDP
 from understudy.errors import UserError
+from understudy.linear import Rewards
 from understudy.loop import Glimpse
 from understudy.mdp import MDP
 from understudy.model import theory_scale
@@ -28,6 +30,8 @@ from understudy.tabular import Problem, Settings
 from understudy.theory.bounds import largest_window
 from understudy.theory.ledger import Regret
 from understudy.types import Occupancy
+
+AnyProblem = Problem | linear.Problem
 
 
 @dataclass(frozen=True)
@@ -49,30 +53,34 @@ class Result:
     returns: np.ndarray  # (seeds, marks), exact
     expert_return: float
     policy: np.ndarray  # (seeds, H, S, A), the last
-    reward: np.ndarray  # (seeds, R, S, A), the last
+    reward: np.ndarray  # (seeds, R, S, A), or with features (seeds, R, d), the last
     regret: Regret | None  # of the ledger, leaves (seeds, marks)
     glimpse: Glimpse | None  # for a replay, leaves (seeds, marks, S, A)
     seeds: tuple[int, ...]
 
 
 def imitate(
-    mdp: MDP,
+    mdp: MDP | LinearMDP,
     expert: Demonstrations | Occupancy | np.ndarray | None = None,
     config: Config = Config(),  # noqa: B008 (frozen)
     *,
     truth: Occupancy | None = None,
+    rewards: Rewards = "ball",
     seeds: Sequence[int] = (0,),
     progress: Callable[[int], object] | None = None,
 ) -> Result:
     """Learn to act like `expert`: demonstrations, an occupancy, or (None) the optimal policy.
 
+    In a linear MDP the reward is φᵀμ, with μ in the set `rewards`; elsewhere it is a table.
+
     `truth`, the expert's true occupancy where demonstrations stand for it, lets the ledger tell
     their sampling error apart. `progress` is called now and then with the interactions done.
     """
-    problem = Problem(mdp, expert_occupancy(mdp, expert), truth)
+    problem = pose(mdp, expert, truth, rewards)
     p = plan(mdp, config)
     settings = stack(p.settings, len(seeds))
-    done = tabular.run(
+    done = loop.run(
+        learner_of(problem),
         problem,
         settings,
         p.protocol,
@@ -93,6 +101,23 @@ def imitate(
     )
 
 
+def pose(
+    mdp: MDP | LinearMDP,
+    expert: Demonstrations | Occupancy | np.ndarray | None,
+    truth: Occupancy | None = None,
+    rewards: Rewards = "ball",
+) -> AnyProblem:
+    """What to imitate, and where."""
+    if isinstance(mdp, LinearMDP):
+        linear.check_rewards(mdp, rewards)
+        return linear.Problem(mdp, expert_occupancy(mdp.mdp, expert), truth, rewards)
+    return Problem(mdp, expert_occupancy(mdp, expert), truth)
+
+
+def learner_of(problem: AnyProblem) -> loop.Learner:
+    return linear.LEARNER if isinstance(problem, linear.Problem) else tabular.LEARNER
+
+
 def stack(settings: Settings, runs: int) -> Settings:
     """The same settings for a batch of runs."""
     return jax.tree.map(lambda x: jnp.stack([x] * runs), settings)
@@ -108,7 +133,7 @@ def keys_of(seeds: Sequence[int]) -> Array:
     return jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
 
 
-def expert_return(problem: Problem) -> float:
+def expert_return(problem: AnyProblem) -> float:
     """J(π_E, r) = Σ_h ⟨d_E, r⟩: for demonstrations, the mean return that they show."""
     return float(jnp.sum(problem.expert * problem.mdp.reward))
 
@@ -146,10 +171,17 @@ def _whole(episodes: list[np.ndarray], name: str) -> list[np.ndarray]:
 # --- from wishes to numbers ----------------------------------------------------------------
 
 
-def plan(mdp: MDP, config: Config) -> Plan:
+def plan(mdp: MDP | LinearMDP, config: Config) -> Plan:
     """Check a config and make it definite."""
+    features = mdp if isinstance(mdp, LinearMDP) else None
+    mdp = mdp.mdp if isinstance(mdp, LinearMDP) else mdp
     H, S, A = mdp.shape
     check(config)
+    if features is not None and (config.player != "mirror" or config.correction != "none"):
+        raise UserError(
+            "With features the policy takes mirror steps and samples are reused as they are; "
+            "leave --player and --correction out."
+        )
     points = (32 if config.batch is None else 0) if config.points is None else config.points
     points = points or None
     adaptive = config.window.strip().lower() == "adaptive"
@@ -174,6 +206,8 @@ def plan(mdp: MDP, config: Config) -> Plan:
     horizon_of_learning = K if config.batch is not None else config.interactions
     if config.steps == "paper":
         sigma, eta = updates.paper_steps(H, horizon_of_learning)
+    elif features is not None:
+        sigma, eta = updates.linear_steps(H, A, features.d, horizon_of_learning)
     else:
         sigma, eta = updates.theory_steps(H, S, A, horizon_of_learning)
     slots = min(K, windows.largest(c, alpha, K))
@@ -182,11 +216,20 @@ def plan(mdp: MDP, config: Config) -> Plan:
         raise UserError(
             "This MDP's transitions differ between stages; count per stage (counts='stage')."
         )
+    scale = theory_scale(H, S, A, K)
+    if features is not None:
+        seen = K * fresh // (1 if config.counts == "shared" else H)
+        scale = regression.theory_scale(features.p, H, seen)
+        if config.model == "learned" and features.p > seen:
+            raise UserError(
+                f"The transitions have {features.p} features, and a stage sees {seen} of them in "
+                f"{config.interactions} interactions; allow more, or use fewer features."
+            )
     settings = Settings(
         sigma=jnp.asarray(sigma if config.sigma is None else config.sigma, float),
         eta=jnp.asarray(eta if config.eta is None else config.eta, float),
         ascent=jnp.asarray(config.ascent, float),
-        bonus=jnp.asarray(config.bonus * theory_scale(H, S, A, K), float),
+        bonus=jnp.asarray(config.bonus * scale, float),
         reuse=windows.Reuse(jnp.asarray(c, float), jnp.asarray(alpha, float), jnp.asarray(lag)),
     )
     protocol = Protocol(

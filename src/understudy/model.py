@@ -82,13 +82,18 @@ def theory_scale(H: int, S: int, A: int, K: int, delta: float = 0.05) -> float:
     return H * math.sqrt(4 * S * math.log(3 * S * A * H * K / delta))
 
 
-def evaluate(model: Model, pi: Policy, mu: Reward) -> Values:
-    """Q̂_h = min(μ_h + b_h + P̂_h V̂_{h+1}, H−h+1), V̂_h = ⟨π_h, Q̂_h⟩, from h = H to 1 (§4.1)."""
-    H = pi.shape[0]
+def evaluate(
+    model: Model, pi: Policy, mu: Reward, span: tuple[float, float] = (0.0, 1.0)
+) -> Values:
+    """Q̂_h = min(μ_h + b_h + P̂_h V̂_{h+1}, H−h+1), V̂_h = ⟨π_h, Q̂_h⟩, from h = H to 1 (§4.1).
+
+    `span` holds the reward of one stage; values are kept within what H−h+1 stages can give.
+    """
+    H, (low, high) = pi.shape[0], span
 
     def backup(V: Array, h: Array) -> tuple[Array, Array]:
         Q = at(mu, h) + model.bonus(h) + model.expect(h, V)
-        Q = jnp.minimum(Q, H - h)  # h counts from zero here
+        Q = jnp.clip(Q, low * (H - h), high * (H - h))  # h counts from zero here
         return jnp.sum(pi[h] * Q, axis=-1), Q
 
     return jax.lax.scan(backup, jnp.zeros(pi.shape[1]), jnp.arange(H), reverse=True)[1]

@@ -27,6 +27,7 @@ from understudy.theory.ledger import Ledger
 from understudy.types import Logits, Occupancy, Policy, Reward, Values
 from understudy.updates import (
     ascend,
+    best_in_box,
     climb,
     mirror,
     policy,
@@ -51,7 +52,7 @@ class Problem(eqx.Module):
         return mu
 
     def best(self, gain: Reward) -> Reward:
-        return (gain > 0).astype(gain.dtype)  # on the box: one where it pays
+        return best_in_box(gain)
 
 
 class Settings(eqx.Module):

@@ -1,6 +1,7 @@
 """The two players: a mirror or gradient step for the policy, a projected step for the reward."""
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import jax
@@ -76,24 +77,53 @@ def returns_to_go(points: Points, mu: Reward, Q: Values, *, lanes: int) -> Float
     return jax.lax.scan(back, to_come, (rewards, over), reverse=True)[1].reshape(-1)
 
 
-def ascend(mu: Reward, gradient: Occupancy, eta: Float[Array, ""]) -> Reward:
-    """μ_k = Proj[μ_{k−1} + η ∇_μ L] on the box [0, 1] (Eq. 5), ∇_μ L = d_E − d_mix.
+def ascend(
+    mu: Float[Array, "R *features"],
+    gradient: Float[Array, "H *features"],
+    eta: Float[Array, ""],
+    project: Callable[[Array], Array] = lambda mu: project_box(mu),
+) -> Float[Array, "R *features"]:
+    """μ_k = Proj[μ_{k−1} + η ∇_μ L] (Eq. 5), ∇_μ L = d_E − d_mix, or E_dE φ − E_mix φ by features.
 
     A stationary reward (R = 1) collects the gradient of all stages.
     """
     if mu.shape[0] == 1:
         gradient = jnp.sum(gradient, axis=0, keepdims=True)
-    return project_box(mu + eta * gradient)
+    return project(mu + eta * gradient)
 
 
-def project_box(mu: Reward) -> Reward:
-    """The nearest point of [0, 1]^{R×S×A}."""
+def project_box(mu: Float[Array, "R *features"]) -> Float[Array, "R *features"]:
+    """The nearest point of [0, 1] in each coordinate."""
     return jnp.clip(mu, 0.0, 1.0)
+
+
+def project_ball(mu: Float[Array, "R d"]) -> Float[Array, "R d"]:
+    """The nearest point of the ball ‖μ_h‖₂ ≤ √d, stage by stage."""
+    length = jnp.linalg.norm(mu, axis=-1, keepdims=True)
+    radius = math.sqrt(mu.shape[-1])
+    return mu * (radius / jnp.maximum(length, radius))
+
+
+def best_in_box(gain: Float[Array, "R *features"]) -> Float[Array, "R *features"]:
+    """argmax ⟨μ, gain⟩ on the box: one where it pays."""
+    return (gain > 0).astype(gain.dtype)
+
+
+def best_in_ball(gain: Float[Array, "R d"]) -> Float[Array, "R d"]:
+    """argmax ⟨μ, gain⟩ on the ball: √d · gain_h/‖gain_h‖, zero where there is nothing to gain."""
+    length = jnp.linalg.norm(gain, axis=-1, keepdims=True)
+    unit = gain / jnp.where(length > 0, length, 1)
+    return math.sqrt(gain.shape[-1]) * unit
 
 
 def theory_steps(H: int, S: int, A: int, K: int) -> tuple[float, float]:
     """(σ, η) of Thm 4.5: σ = √(2 log A / (H² K)), η = √(SA / K)."""
     return math.sqrt(2 * math.log(A) / (H**2 * K)), math.sqrt(S * A / K)
+
+
+def linear_steps(H: int, A: int, d: int, K: int) -> tuple[float, float]:
+    """(σ, η) of the appendix: σ = √(2 log A / (H² √d K)), η = √(d / K)."""
+    return math.sqrt(2 * math.log(A) / (H**2 * math.sqrt(d) * K)), math.sqrt(d / K)
 
 
 def paper_steps(H: int, K: int) -> tuple[float, float]:

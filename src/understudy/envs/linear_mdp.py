@@ -5,7 +5,6 @@ nothing here has the size S². Any finite MDP is linear with one-hot features.
 """
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -61,21 +60,16 @@ def build(
     phi = _features(phi, (S, A), "φ", "(S, A, d)")
     _check_norms(phi)
     theta = _weights(theta, psi.size, horizon, "θ", "p")
-    prob = np.asarray(jax.vmap(lambda w: features.dot(psi, w))(jnp.asarray(theta)))
+    prob = np.asarray(features.dot(psi, jnp.asarray(theta)))
     _check_transitions(prob)
     reward = None
     if mu is not None:
         mu = np.asarray(mu, float)
         mu = _weights(mu[None] if mu.ndim == 1 else mu, phi.size, horizon, "μ", "d")
-        reward = np.asarray(table(phi, jnp.asarray(mu)))
+        reward = np.asarray(features.dot(phi, jnp.asarray(mu)))
     listed = np.broadcast_to(succ, prob.shape)
     mdp = mdps.build(listed, np.maximum(prob, 0), horizon=horizon, nu=nu, reward=reward)
     return LinearMDP(mdp, phi, psi, jnp.asarray(theta))
-
-
-def table(phi: Features, mu: Float[Array, "R d"]) -> Float[Array, "R S A"]:
-    """r_h(s,a) = φ(s,a)ᵀμ_h as the table that a finite MDP takes."""
-    return jax.vmap(lambda w: features.dot(phi, w))(mu)
 
 
 def of_features(mdp: MDP, phi: np.ndarray | Features) -> LinearMDP:
