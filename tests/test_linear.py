@@ -4,18 +4,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import dense, random_mdp, seeds
+from conftest import dense, random_mdp, random_policy, seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy import features, regression
+from understudy import features, linear, loop, regression
 from understudy import mdp as mdps
 from understudy.config import Config
 from understudy.envs import linear_mdp
 from understudy.envs.empty_room import demonstrations, empty_room
 from understudy.envs.linear_mdp import random_linear
 from understudy.errors import UserError
-from understudy.imitation import imitate, plan
+from understudy.experiments.account import ledger
+from understudy.imitation import imitate, plan, pose
 from understudy.occupancy import Points
 from understudy.updates import best_in_ball, project_ball
 
@@ -115,11 +116,11 @@ def test_with_one_hot_features_it_is_the_tabular_learner(name):
     config = Config(**MATCHING[name], marks=20)
     room, shown = empty_room(3), demonstrations(3)
     table = imitate(room, shown, config, seeds=[3])
-    linear = imitate(linear_mdp.one_hot(room), shown, config, rewards="box", seeds=[3])
-    np.testing.assert_allclose(linear.policy, table.policy, atol=1e-6)
-    np.testing.assert_allclose(linear.returns, table.returns, atol=1e-6)
-    np.testing.assert_allclose(linear.reward[0], table.reward[0].reshape(-1, 45), atol=1e-6)
-    np.testing.assert_allclose(linear.regret.ail, table.regret.ail, atol=1e-6)
+    hot = imitate(linear_mdp.one_hot(room), shown, config, rewards="box", seeds=[3])
+    np.testing.assert_allclose(hot.policy, table.policy, atol=1e-6)
+    np.testing.assert_allclose(hot.returns, table.returns, atol=1e-6)
+    np.testing.assert_allclose(hot.reward[0], table.reward[0].reshape(-1, 45), atol=1e-6)
+    np.testing.assert_allclose(hot.regret.ail, table.regret.ail, atol=1e-6)
     assert np.abs(table.policy - 0.2).max() > 0.1  # it did learn something
 
 
@@ -220,3 +221,84 @@ def test_settings_that_features_cannot_take(change, says):
 def test_the_box_needs_features_that_average():
     with pytest.raises(UserError, match="sum to at most one"):
         imitate(SMALL, None, Config(), rewards="box")
+
+
+# --- ledger, bounds, rates -------------------------------------------------------------------
+
+RUNS = {
+    "on-policy": {"window": "1", "batch": 2},
+    "window": {"window": "5", "batch": 1},
+    "learned": {"window": "4", "batch": 1, "model": "learned", "counts": "stage"},
+}
+TERMS = ("optimisation", "shift", "estimation", "demonstrations")
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_term_of_the_ledger_is_its_definition(name):
+    """Step by step in features: f_k = Σ d_k φ, μ* = √d g/‖g‖, all sums in plain NumPy."""
+    lin, updates = SMALL, 25
+    mdp, phi = lin.mdp, np.asarray(features.vectors(lin.phi))
+    config = Config(**RUNS[name], steps="theory", interactions=updates * 4 * RUNS[name]["batch"])
+    p = plan(lin, config)
+    truth = mdps.occupancy(mdp, random_policy(mdp, 1, 0.2))
+    shown = 0.7 * truth + 0.3 * mdps.occupancy(mdp, random_policy(mdp, 2, 0.2))
+    problem = pose(lin, shown, truth)
+    key = jax.random.key(4)
+    state = linear.init(problem, p.protocol, key=jax.random.fold_in(key, 0))
+    step = jax.jit(lambda state, key: linear.step(state, problem, p.settings, p.protocol, key=key))
+
+    def through(d):
+        return np.einsum("hsa,sad->hd", np.asarray(d), phi)
+
+    occupancy = jax.jit(lambda pi: mdps.occupancy(mdp, pi))
+    f, mus, hats, betas = [], [], [], []
+    for k in range(1, updates + 1):
+        f.append(through(occupancy(state.pi)))
+        mus.append(np.asarray(state.mu))
+        state, info = step(state, jax.random.fold_in(key, k))
+        hats.append(through(info.d_mix))
+        betas.append(np.asarray(info.beta))
+    mixes = [sum(b * f[k - n] for n, b in enumerate(beta) if b > 0) for k, beta in enumerate(betas)]
+    f_E, f_shown = through(truth), through(shown)
+    g = sum(f_E - x for x in f)
+    star = np.sqrt(5) * g / np.linalg.norm(g, axis=-1, keepdims=True)
+
+    def against(xs):
+        return sum(((star - mu) * x).sum() for mu, x in zip(mus, xs, strict=True))
+
+    total = np.einsum("sad,hd->hsa", phi, sum(mus))
+    expected = {
+        "ail": np.sqrt(5) * np.linalg.norm(g, axis=-1).sum(),
+        "policy": float(mdps.optimum(mdp, jnp.asarray(total))[1])
+        - sum((x * mu).sum() for x, mu in zip(f, mus, strict=True)),
+        "reward": against([f_E - x for x in f]),
+        "optimisation": against([f_shown - x for x in hats]),
+        "shift": against([m - x for m, x in zip(mixes, f, strict=True)]),
+        "estimation": against([e - m for e, m in zip(hats, mixes, strict=True)]),
+        "demonstrations": against([f_E - f_shown] * updates),
+    }
+    regret = loop.account(state, problem, p.protocol, key=key)[1]
+    measured = {term: float(getattr(regret, term)) for term in expected}
+    scale = max(abs(value) for value in expected.values())
+    assert measured == pytest.approx(expected, abs=1e-9 * scale)
+    assert sum(measured[t] for t in TERMS) == pytest.approx(measured["reward"], abs=1e-9 * scale)
+    assert float(regret.slack) >= -1e-9
+    assert np.linalg.norm(state.mu, axis=-1).max() <= np.sqrt(5) + 1e-9
+
+
+def test_regret_grows_as_the_root_of_k_and_every_bound_holds():
+    """Each K a run of its own, since the steps depend on it."""
+    lin = random_linear(5, S=8, A=3, H=5, d=6)
+    problem, ends, Ks = pose(lin, None), {"1": [], "8": []}, (125, 500, 2000)
+    for window, found in ends.items():
+        for K in Ks:
+            config = Config(window=window, batch=1, steps="theory", interactions=5 * K, marks=1)
+            result = imitate(lin, None, config, seeds=range(2))
+            for i in range(2):
+                one = jax.tree.map(lambda x, i=i: x[i], result.regret)
+                account = ledger(one, plan(lin, config), problem)
+                assert all(row["holds"] for row in account.values()), account
+                bounded = account["ail"]
+                assert bounded["measured"] <= bounded["sharp_bound"] <= bounded["bound"]
+            found.append(result.regret.ail[:, -1].mean())
+        assert np.polyfit(np.log(Ks), np.log(found), 1)[0] <= 0.6

@@ -121,13 +121,44 @@ def test_printed_orders_and_best_windows():
     assert bounds.best_window(size, sharp=False) == pytest.approx((64 / 16) ** (1 / 3))
     assert bounds.best_window(size, sharp=True) == pytest.approx((64 * 4 / 4) ** (1 / 3))
     assert [bounds.largest_window(K) for K in (1, 2, 4, 5, 100, 101)] == [1, 1, 1, 2, 9, 10]
-    one_hot = bounds.linear_order(2, 4.0, 1, 100, 2, 5.0, sharp=False)  # d = 1: no factor left
-    assert one_hot.shift == pytest.approx(terms.shift)
-    assert bounds.linear_tv_step(4.0, 2, 0.1, 9) == pytest.approx(3 * bounds.tv_step(4, 2, 0.1))
-    assert bounds.linear_shift(4.0, 2, 1, 0.1, [3, 3], sharp=True) == pytest.approx(
-        2 * bounds.shift(size, 0.1, [3, 3], sharp=True)
+    one = bounds.linear_order(size, 1, 5.0, sharp=False)  # d = 1: no factor left
+    assert one.shift == pytest.approx(terms.shift)
+
+
+def test_linear_bounds_by_hand():
+    """Those of the ball against the appendix's closed forms, d = 9."""
+    size, ball, box = Sizes(S=7, A=4, H=2, K=100, B=2), bounds.ball(9), bounds.box(9)
+    assert bounds.linear_tv_step(4, 2, 0.1, ball) == pytest.approx(3 * bounds.tv_step(4, 2, 0.1))
+    assert bounds.sharp_linear_tv_step(2, 0.1, ball) == pytest.approx(0.1 * 2 * 6 / 4)
+    paper = bounds.linear_shift(size, 0.1, ball, [3, 3], sharp=False)
+    assert paper == pytest.approx(2 * 3 * 3 * bounds.shift(size, 0.1, [3, 3], sharp=False))
+    assert bounds.linear_optimisation(size, 0.3, ball) == pytest.approx(2 * 2 * 9 / 0.3 + 240)
+    # on the box the sizes are the tabular ones, d in place of SA
+    assert bounds.linear_shift(size, 0.1, box, [3, 3], sharp=True) == pytest.approx(
+        bounds.shift(size, 0.1, [3, 3], sharp=True)
     )
-    assert bounds.linear_optimisation(2, 100, 9, 0.3) == pytest.approx(2 * 2 * 9 / 0.3 + 240)
+    assert bounds.linear_optimisation(size, 0.3, box) == pytest.approx(9 * 2 / 0.6 + 240)
+    # the step size of the lemma, on the ball: H log A/σ + σKH³d/2 + 2ηHK + H√d
+    sigma = 0.02
+    mirror = 2 * np.log(4) / sigma + sigma * 100 * 8 * 9 / 2
+    assert bounds.linear_policy_regret(size, sigma, 0.3, ball) == pytest.approx(mirror + 120 + 6)
+    # N = 1: c = 1 for each of K segments, and nothing is reused
+    energy = 100 / 2
+    expected = 2 * 6 * np.sqrt(2 * np.log(8 / 0.05) * energy)
+    expected += 2 * 6 * np.sqrt(np.log(2 / 0.05) * energy / 2)
+    found = bounds.linear_estimation(size, 0.3, ball, np.ones(100, int))
+    assert found == pytest.approx(expected)
+
+
+def test_the_linear_best_window_balances_shift_and_estimation():
+    """N* is where the two printed terms are equal, up to N−1 in place of N."""
+    size = Sizes(S=1, A=2, H=1, K=100)
+    for sharp in (False, True):
+        N = bounds.linear_best_window(size, 10_000, sharp=sharp)
+        terms = bounds.linear_order(size, 10_000, N + 1, sharp=sharp)
+        at_N = bounds.linear_order(size, 10_000, N, sharp=sharp).estimation
+        assert terms.shift == pytest.approx(at_N)
+    assert bounds.linear_best_window(Sizes(S=1, A=4, H=9, K=10), 4, sharp=False) == 1
 
 
 @pytest.mark.parametrize(

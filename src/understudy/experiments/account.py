@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from understudy import linear
 from understudy.experiments import runs
-from understudy.imitation import Plan
+from understudy.imitation import AnyProblem, Plan
 from understudy.loop import Glimpse
-from understudy.mdp import MDP
 from understudy.model import theory_scale
-from understudy.theory import check
+from understudy.theory import bounds, check
 from understudy.theory.bounds import Sizes
 from understudy.theory.ledger import Regret
 
@@ -36,11 +36,11 @@ def record(
     request: Mapping[str, Any],
     summary: Mapping[str, Any],
     planned: Plan,
-    mdp: MDP,
+    problem: AnyProblem,
     one: Outcome,
 ) -> dict[str, Any]:
     """Write a run's folder; return its summary, with the ledger where one was kept."""
-    booked = {} if one.regret is None else {"ledger": ledger(one.regret, planned, mdp)}
+    booked = {} if one.regret is None else {"ledger": ledger(one.regret, planned, problem)}
     summary = {**summary, **booked}
     replay = None if one.glimpse is None else vars(one.glimpse)
     runs.begin(folder, request)
@@ -72,9 +72,13 @@ def step_sizes(planned: Plan) -> dict[str, float]:
     return {"sigma" if mirror else "ascent": float(step), "eta": float(planned.settings.eta)}
 
 
-def ledger(regret: Regret, planned: Plan, mdp: MDP) -> dict[str, Any]:
+def ledger(regret: Regret, planned: Plan, problem: AnyProblem) -> dict[str, Any]:
     """The regret at the end of one run, each term beside its bounds."""
-    H, S, A = mdp.shape
+    H, S, A = problem.mdp.shape
+    rewards, whole_bonus = None, theory_scale(H, S, A, planned.iterations)
+    if isinstance(problem, linear.Problem):
+        of = {"ball": bounds.ball, "box": bounds.box}[problem.rewards]
+        rewards = of(problem.linear.d)
     p, settings, K = planned.protocol, planned.settings, planned.iterations
     k = np.arange(1, K + 1)
     c, alpha = float(settings.reuse.c), float(settings.reuse.alpha)
@@ -86,7 +90,8 @@ def ledger(regret: Regret, planned: Plan, mdp: MDP) -> dict[str, Any]:
         uniform=p.beta == "uniform",
         adaptive=p.adaptive is not None,
         staged=not p.stationary_reward,
-        bonus_scale=None if p.known else float(settings.bonus) / theory_scale(H, S, A, K),
+        bonus_scale=None if p.known else float(settings.bonus) / whole_bonus,
+        rewards=rewards,
     )
     last = jax.tree.map(lambda x: x[-1], regret)
     size = Sizes(S=S, A=A, H=H, K=K, B=p.lanes)

@@ -1,4 +1,4 @@
-"""Many tabular runs on all cores: equal shapes share one compiled program, threads share the rest.
+"""Many runs on all cores: equal shapes share one compiled program, threads share the rest.
 
 A piece of work is one setting with all its seeds, batched. XLA releases Python's lock while it
 compiles and while it runs, so threads are enough.
@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from understudy import tabular
-from understudy.imitation import Plan, keys_of, stack, together
+from understudy import loop
+from understudy.imitation import AnyProblem, Plan, keys_of, learner_of, stack, together
 from understudy.loop import Run
 from understudy.practice import Protocol
-from understudy.tabular import Problem, Settings
+from understudy.tabular import Settings
 
 PIECES = 20  # calls per run: how often progress moves and an interrupt is heard
 
@@ -29,7 +29,7 @@ class Job:
     """One setting on one problem, for some seeds. Jobs with one `problem_name` share a problem."""
 
     problem_name: Hashable
-    problem: Problem
+    problem: AnyProblem
     plan: Plan
     seeds: tuple[int, ...]
 
@@ -47,7 +47,8 @@ class Batch:
         return self.job.plan.iterations * self.job.problem.expert.size * len(self.job.seeds)
 
     def run(self, marks: np.ndarray, progress: Callable[[int], object]) -> Run:
-        return tabular.run(
+        return loop.run(
+            learner_of(self.job.problem),
             self.job.problem,
             self.settings,
             self.protocol,

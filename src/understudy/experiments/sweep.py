@@ -170,7 +170,7 @@ def _write(cell: Cell, result: Run) -> int:
             "iterations": job.plan.iterations,
             **account.step_sizes(job.plan),
         }
-        account.record(cell.folders[i], cell.requests[i], summary, job.plan, job.problem.mdp, one)
+        account.record(cell.folders[i], cell.requests[i], summary, job.plan, job.problem, one)
     return len(left)
 
 

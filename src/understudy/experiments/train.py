@@ -16,7 +16,7 @@ from understudy.demos import Demonstrations, npz, rollout
 from understudy.envs import catalog
 from understudy.errors import UserError
 from understudy.experiments import account, console, runs, store
-from understudy.imitation import expert_occupancy, imitate, keys_of, plan
+from understudy.imitation import expert_occupancy, imitate, keys_of, plan, pose
 
 FILES = ("config.json", "metrics.jsonl", "policy.safetensors", "replay.safetensors", runs.MARKER)
 
@@ -91,7 +91,8 @@ def train(
             result.returns, result.regret, result.glimpse, result.policy, result.reward
         ).of(0)
         with store.together(out, FILES) as draft:  # in this order, the marker last
-            return account.record(draft, request, summary, planned, task.mdp, only)
+            problem = pose(task.mdp, d_E, truth)
+            return account.record(draft, request, summary, planned, problem, only)
 
 
 def refuse_another_run(out: Path, request: dict[str, Any]) -> None:

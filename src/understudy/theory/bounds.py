@@ -174,42 +174,121 @@ def largest_window(K: int) -> int:
 # --- linear MDPs (the paper's appendix), d features ------------------------------------------
 
 
-def linear_tv_step(A: float, H: int, sigma: float, d: int) -> float:
+@dataclass(frozen=True)
+class Rewards:
+    """A set of rewards φᵀμ_h, ‖φ‖ ≤ 1, by its sizes."""
+
+    most: float  # |φᵀμ| at most
+    width: float  # the largest φᵀμ less the smallest
+    diameter: float  # ‖μ − μ'‖₂ at most
+
+
+def ball(d: int) -> Rewards:
+    """‖μ_h‖₂ ≤ √d, the appendix's. Rewards are then in [−√d, √d], and Q in (H−h+1) times that; its
+    proofs write 0 ≤ Q ≤ H√d. Only our sharp forms use the width."""
+    root = math.sqrt(d)
+    return Rewards(most=root, width=2 * root, diameter=2 * root)
+
+
+def box(d: int) -> Rewards:
+    """μ_h ∈ [0, 1]ᵈ, with features that average: rewards are in [0, 1]."""
+    return Rewards(most=1.0, width=1.0, diameter=math.sqrt(d))
+
+
+def linear_tv_step(A: int, H: int, sigma: float, rewards: Rewards) -> float:
     """Thm 4.3 in linear MDPs: A H σ √d, from ½ · 2AσH√d."""
-    return A * H * sigma * math.sqrt(d)
+    return A * H * sigma * rewards.most
 
 
 def sharp_linear_tv_step(
-    H: int, sigma: float, d: int, h: int | np.ndarray = 1
+    H: int, sigma: float, rewards: Rewards, h: int | np.ndarray = 1
 ) -> float | np.ndarray:
-    """σ (H−h+1) √d / 4: the sharper bound for Q ∈ [0, (H−h+1) √d]."""
-    return sharp_tv_step(H, sigma, h) * math.sqrt(d)
+    """σ (H−h+1) width / 4: the sharper bound for Q of that range; on the ball σ (H−h+1) √d / 2."""
+    return sharp_tv_step(H, sigma, h) * rewards.width
 
 
-def linear_optimisation(H: int, K: int, d: int, eta: float) -> float:
-    """2Hd/η + 4ηHK: ‖μ − μ'‖² ≤ 4d on the ball of radius √d, ‖ĝ_h‖ ≤ 2."""
-    return 2 * H * d / eta + 4 * eta * H * K
+def linear_drift_per_step(
+    H: int, A: int, sigma: float, rewards: Rewards, *, sharp: bool
+) -> np.ndarray:
+    """Lemma 4.2 in linear MDPs with the TV step put in: ‖d_h^k − d_h^{k−1}‖₁ for h = 1 … H."""
+    h = np.arange(1, H + 1)
+    paper = np.full(H, linear_tv_step(A, H, sigma, rewards))
+    return 2 * np.cumsum(sharp_linear_tv_step(H, sigma, rewards, h) if sharp else paper)
+
+
+def linear_policy_regret(
+    size: Sizes, sigma: float, eta: float, rewards: Rewards, gradient: float = 2.0
+) -> float:
+    """Lemma 4.1 in linear MDPs with known θ. The paper takes Õ(√(H⁴d³K)), with θ learned, from Liu
+    et al.; the constants are ours:
+
+    H log A / σ + σ K H³ width² / 8   mirror descent with Q of that range, against any policy
+    + g η H K                         π_k is improved against μ_{k+1}; ‖ĝ_h‖₂ ≤ g
+    + H √d                            J(π, μ_0) − J(π, μ_K), by shifting the index; μ_0 = 0
+    """
+    A, H, K = size.A, size.H, size.K
+    mirror = H * math.log(A) / sigma + sigma * K * H**3 * rewards.width**2 / 8
+    return mirror + gradient * eta * H * K + H * rewards.most
+
+
+def linear_optimisation(size: Sizes, eta: float, rewards: Rewards, gradient: float = 2.0) -> float:
+    """2Hd/η + 4ηHK: ‖μ − μ'‖² ≤ 4d on the ball of radius √d (Eq. B.1), ‖ĝ_h‖ ≤ 2 (Eq. B.2)."""
+    H, K = size.H, size.K
+    return H * rewards.diameter**2 / (2 * eta) + gradient**2 * eta * H * K
 
 
 def linear_shift(
-    A: float, H: int, d: int, sigma: float, windows: Sequence[int] | np.ndarray, *, sharp: bool
+    size: Sizes,
+    sigma: float,
+    rewards: Rewards,
+    windows: Sequence[int] | np.ndarray,
+    *,
+    sharp: bool,
 ) -> float:
-    """Σ_k Σ_h 2√d · (N(k)−1)/2 · ‖d_h^k − d_h^{k−1}‖₁, with |φᵀ(μ−μ')| ≤ 2√d."""
-    h = np.arange(1, H + 1)
-    tv = (
-        sharp_linear_tv_step(H, sigma, d, h)
-        if sharp
-        else np.full(H, linear_tv_step(A, H, sigma, d))
+    """Σ_k Σ_h 2√d · (N(k)−1)/2 · ‖d_h^k − d_h^{k−1}‖₁ (Eq. B.3), with |φᵀ(μ−μ')| ≤ 2√d."""
+    step = linear_drift_per_step(size.H, size.A, sigma, rewards, sharp=sharp).sum()
+    return float(rewards.width * np.sum((np.asarray(windows) - 1) / 2) * step)
+
+
+def linear_estimation(
+    size: Sizes,
+    eta: float,
+    rewards: Rewards,
+    windows: Sequence[int] | np.ndarray,
+    *,
+    delta: float = 0.05,
+) -> float:
+    """Third term of Thm 4.4 in linear MDPs (Eq. B.4). The paper takes Õ(√(H³d²K/(BN))) from Liu et
+    al. (Lemma H.8); ours has d in place of d², for features add up in one norm, and counts what
+    reuse does to independence. With c_j as in `estimation`:
+
+    H diameter √(2 log(4H/δ) Σc²/B)    sup over μ: the noise is a martingale in ℝᵈ of steps ≤ 2c/B,
+                                       whose norm Pinelis bounds as if d were one
+    + H width √(Σc² log(2/δ) / (2B))   ⟨μ_j, noise⟩, by Azuma-Hoeffding
+    + 2 η H Σ_k (N(k)−1)               μ_k has already seen the samples that it reuses
+    """
+    H = size.H
+    energy = float((segment_weights(windows) ** 2).sum()) / size.B
+    return (
+        H * rewards.diameter * math.sqrt(2 * math.log(4 * H / delta) * energy)
+        + H * rewards.width * math.sqrt(energy * math.log(2 / delta) / 2)
+        + 2 * eta * H * float(np.sum(np.asarray(windows) - 1))
     )
-    step = 2 * np.cumsum(tv)
-    return float(2 * math.sqrt(d) * np.sum((np.asarray(windows) - 1) / 2) * step.sum())
 
 
-def linear_order(H: int, A: float, d: int, K: int, B: int, N: float, *, sharp: bool) -> Terms:
+def linear_order(size: Sizes, d: int, N: float, *, sharp: bool) -> Terms:
     """The appendix's main theorem as printed, constants and logarithms dropped."""
+    A, H, K, B = size.A, size.H, size.K, size.B
     return Terms(
         policy=math.sqrt(H**4 * d**3 * K),
         optimisation=math.sqrt(H**2 * d * K),
         shift=math.sqrt(H**4 * (1 if sharp else A**2) * (N - 1) ** 2 * K * d**1.5),
         estimation=math.sqrt(H**3 * d**2 * K / (B * N)),
     )
+
+
+def linear_best_window(size: Sizes, d: int, *, sharp: bool) -> float:
+    """N*, at least 1, where shift and estimation of `linear_order` balance: (√d/(HA²B))^{1/3}, or
+    without the shift's A (√d/(HB))^{1/3}. The paper states none for linear MDPs."""
+    A, H, B = size.A, size.H, size.B
+    return max(1.0, (math.sqrt(d) / (H * B * (1 if sharp else A**2))) ** (1 / 3))

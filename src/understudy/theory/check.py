@@ -2,12 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from understudy.theory import bounds
-from understudy.theory.bounds import Sizes
+from understudy.theory.bounds import Rewards, Sizes
 from understudy.theory.ledger import Regret, lags
 
 
@@ -23,40 +23,71 @@ class Setting:
     adaptive: bool
     staged: bool  # a reward per stage, as in the theory
     bonus_scale: float | None  # None: transitions known
+    rewards: Rewards | None = None  # the set of φᵀμ; None: a table
+
+
+class Limits(NamedTuple):
+    """Bounds; where there are two, by the paper's stability and by the sharper one."""
+
+    policy: float | None
+    optimisation: float | None
+    shift: tuple[float | None, ...]
+    estimation: float | None
+    tv: tuple[float | None, ...]
+    drift: tuple[float | None, ...]  # a step, the largest over stages
+
+
+def limits(size: Sizes, setting: Setting, delta: float) -> Limits:
+    """What the theory says of a run, and None where it says nothing."""
+    sigma, eta, rewards = setting.sigma, setting.eta, setting.rewards
+    # ‖ĝ_h‖₂ at most: of two distributions √2, of two means of unit vectors 2
+    whole = math.sqrt(2) if rewards is None else 2.0
+    gradient = whole if setting.trajectories else 1.0 + size.H
+    covered = setting.trajectories and setting.uniform and setting.staged and not setting.adaptive
+    windows = setting.windows
+    policy = optimisation = estimation = None
+    shift = tv = drift = (None, None)
+    if setting.staged and eta > 0:
+        steepest = max(2.0, gradient)
+        optimisation = (
+            bounds.optimisation(size, eta, steepest)
+            if rewards is None
+            else bounds.linear_optimisation(size, eta, rewards, steepest)
+        )
+    if covered:
+        estimation = (
+            bounds.estimation(size, eta, windows, delta=delta)
+            if rewards is None
+            else bounds.linear_estimation(size, eta, rewards, windows, delta=delta)
+        )
+    if sigma and setting.staged:
+        if rewards is not None:  # with θ learned, values and regressors are an iteration apart
+            if setting.bonus_scale is None:
+                policy = bounds.linear_policy_regret(size, sigma, eta, rewards, gradient)
+        elif setting.bonus_scale is None or setting.bonus_scale >= 1:
+            scale = setting.bonus_scale or 0.0
+            behind = eta * gradient / math.sqrt(2)
+            policy = bounds.policy_regret(size, sigma, behind, bonus_scale=scale, delta=delta)
+    if sigma is not None:
+        H, A, kinds = size.H, size.A, (False, True)
+        if rewards is None:
+            tv = bounds.tv_step(A, H, sigma), float(bounds.sharp_tv_step(H, sigma))
+            shifts = (bounds.shift(size, sigma, windows, sharp=s) for s in kinds)
+            drifts = (bounds.drift_per_step(H, A, sigma, sharp=s) for s in kinds)
+        else:
+            sharp = float(bounds.sharp_linear_tv_step(H, sigma, rewards))
+            tv = bounds.linear_tv_step(A, H, sigma, rewards), sharp
+            shifts = (bounds.linear_shift(size, sigma, rewards, windows, sharp=s) for s in kinds)
+            drifts = (bounds.linear_drift_per_step(H, A, sigma, rewards, sharp=s) for s in kinds)
+        drift = tuple(float(steps.max()) for steps in drifts)
+        shift = tuple(shifts) if setting.uniform and setting.staged else shift
+    return Limits(policy, optimisation, shift, estimation, tv, drift)
 
 
 def beside(regret: Regret, size: Sizes, setting: Setting, *, delta: float = 0.05) -> dict[str, Any]:
     """Each term by name: what was measured, the bound by the paper's stability and by the sharper
     one, and whether both hold. A bound is None where the theory does not cover the run."""
-    sigma = setting.sigma
-    gradient = math.sqrt(2) if setting.trajectories else 1.0 + size.H  # ‖ĝ_h‖₂ at most
-    optimistic = setting.bonus_scale is None or setting.bonus_scale >= 1
-    policy = (
-        bounds.policy_regret(
-            size,
-            sigma,
-            setting.eta * gradient / math.sqrt(2),
-            bonus_scale=setting.bonus_scale or 0.0,
-            delta=delta,
-        )
-        if setting.staged and optimistic and sigma
-        else None
-    )
-    optimisation = (
-        bounds.optimisation(size, setting.eta, max(2.0, gradient))
-        if setting.staged and setting.eta > 0
-        else None
-    )
-    covered = setting.trajectories and setting.uniform and setting.staged and not setting.adaptive
-    estimation = (
-        bounds.estimation(size, setting.eta, setting.windows, delta=delta) if covered else None
-    )
-    shift = {
-        kind: bounds.shift(size, sigma, setting.windows, sharp=kind == "sharp")
-        if setting.uniform and setting.staged and sigma is not None
-        else None
-        for kind in ("paper", "sharp")
-    }
+    policy, optimisation, shift, estimation, tv, drift = limits(size, setting, delta)
     demonstrations = float(regret.demonstrations)
 
     def total(*parts: float | None) -> float | None:
@@ -67,38 +98,25 @@ def beside(regret: Regret, size: Sizes, setting: Setting, *, delta: float = 0.05
     terms = {
         "policy": (regret.policy, policy, policy),
         "optimisation": (regret.optimisation, optimisation, optimisation),
-        "shift": (regret.shift, shift["paper"], shift["sharp"]),
+        "shift": (regret.shift, *shift),
         "estimation": (regret.estimation, estimation, estimation),
         "demonstrations": (regret.demonstrations, None, None),
         "reward": (
             regret.reward,
-            *(
-                total(optimisation, shift[s], estimation, demonstrations)
-                for s in ("paper", "sharp")
-            ),
+            *(total(optimisation, of_kind, estimation, demonstrations) for of_kind in shift),
         ),
         "ail": (
             regret.ail,
             *(
-                total(policy, optimisation, shift[s], estimation, demonstrations)
-                for s in ("paper", "sharp")
+                total(policy, optimisation, of_kind, estimation, demonstrations)
+                for of_kind in shift
             ),
         ),
-        "tv_step": (
-            regret.tv,
-            None if sigma is None else bounds.tv_step(size.A, size.H, sigma),
-            None if sigma is None else float(bounds.sharp_tv_step(size.H, sigma)),
-        ),
+        "tv_step": (regret.tv, *tv),
     }
     measured_lags = lags(len(regret.drift) and 2 + 2 ** (len(regret.drift) - 1))
     for lag, measured in zip(measured_lags, np.asarray(regret.drift), strict=True):
-        limits = (
-            None
-            if sigma is None
-            else lag * bounds.drift_per_step(size.H, size.A, sigma, sharp=sharp).max()
-            for sharp in (False, True)
-        )
-        terms[f"drift_{lag}"] = (measured, *limits)
+        terms[f"drift_{lag}"] = (measured, *(None if d is None else lag * d for d in drift))
 
     def finite(bound: float | None) -> float | None:  # a bound beyond all numbers says nothing
         return None if bound is None or not math.isfinite(bound) else float(bound)
