@@ -58,6 +58,32 @@ class Config:
     """Keep what the policy visits and the reward at every mark, for the report's replay."""
 
 
+@dataclass(frozen=True)
+class VectorConfig:
+    """How to learn on features of observations that are vectors."""
+
+    interactions: int = 50_000
+    """Environment steps in all."""
+    horizon: int = 200
+    """Steps of an episode in practice; a policy whose stages share weights can go on beyond it."""
+    window: str = "4"
+    """Policies to reuse: N, 'all', or a growing 'c*k^a' such as '2*k^0.4'."""
+    batch: int = 1
+    """Episodes per iteration."""
+    stages: Literal["shared", "apart"] = "shared"
+    """One set of weights for all stages, with discounted values; or one for each, as in theory."""
+    gamma: float = 0.98
+    """Shared stages: the discount."""
+    sweeps: int = 10
+    """Shared stages: backups per iteration."""
+    sigma: float | None = 0.1
+    """Policy step size; None for the theory's, which is some hundred times smaller."""
+    eta: float | None = None
+    """Reward step size; the theory's if not given."""
+    bonus: float = 0.0
+    """κ of the exploration bonus κ‖φ‖ in the norm of Λ⁻¹."""
+
+
 def as_option(name: str, value: Any, of: type = Config) -> Any:
     """A value read from JSON or TOML as the option of that name holds it: a list as a tuple, a
     whole number as a number where one is meant. ValueError if it is of another type."""
@@ -117,6 +143,21 @@ def check(config: Config) -> None:
         if value is not None and not (math.isfinite(value) and value >= 0):
             raise UserError(f"--{name} is {value}; it must be a finite number, zero or more.")
     check_beta(config.beta)
+
+
+def check_vectors(config: VectorConfig) -> None:
+    """Refuse what cannot be meant, by name."""
+    most = 10_000_000
+    for name in ("interactions", "horizon", "batch", "sweeps"):
+        value = getattr(config, name)
+        if not 1 <= value <= most:
+            raise UserError(f"--{name} is {value}; it must be from 1 to {most:,}.")
+    if not 0 <= config.gamma < 1:
+        raise UserError(f"--gamma is {config.gamma}; it must be from 0 up to, not including, 1.")
+    for name in ("sigma", "eta", "bonus"):
+        value = getattr(config, name)
+        if value is not None and not (math.isfinite(value) and value >= 0):
+            raise UserError(f"--{name} is {value}; it must be a finite number, zero or more.")
 
 
 def check_beta(beta: str | tuple[float, ...]) -> None:

@@ -24,6 +24,9 @@ def register() -> None:
     for id, kwargs in ids.items():
         if id not in gymnasium.registry:
             gymnasium.register(id=id, entry_point=entry, kwargs=kwargs)
+    wide = "understudy/WideGrid-v0"  # make(..., size=200)
+    if wide not in gymnasium.registry:
+        gymnasium.register(id=wide, entry_point="understudy.envs.wide_grid:WideGridEnv")
 
 
 def register_when_imported() -> None:
