@@ -13,7 +13,7 @@ import tyro
 from tyro import MISSING
 from tyro.conf import OmitArgPrefixes, Positional, arg, subcommand
 
-from understudy.config import Config
+from understudy.config import Config, VectorConfig
 from understudy.deep.config import PRESETS, DeepConfig, ExpertConfig, Preset
 from understudy.errors import UserError
 
@@ -39,6 +39,10 @@ class Train:
     """Imitate this many sampled episodes of the optimal policy, not its exact occupancy."""
     horizon: int | None = None
     """Steps per episode; the environment's own if not given."""
+    features: str | None = None
+    """Learn on features: 'onehot'. Where observations are vectors, 'fourier:2' or 'radial:6'."""
+    rewards: Literal["ball", "box"] = "ball"
+    """With features: the set of rewards, the theory's ball or the table's box."""
     seed: int = 0
     out: Path | None = None
     """The run's folder; runs/ENV-seedSEED if not given."""
@@ -55,6 +59,8 @@ class Train:
             horizon=self.horizon,
             seed=self.seed,
             out=self.out,
+            features=self.features,
+            rewards=self.rewards,
         )
         console.err.print(train.summary_table(summary))
         if "ledger" in summary:
@@ -109,6 +115,42 @@ class TrainDeep:
 
 
 @dataclass(frozen=True)
+class TrainVectors:
+    """Learn a policy on features of observations that are vectors, and write it to a folder."""
+
+    env: Positional[str]
+    """The id of a Gymnasium environment with Box observations and discrete actions."""
+    features: str
+    """'fourier:ORDER' or 'radial:COUNT'; 'knots' for understudy/WideGrid-v0."""
+    config: OmitArgPrefixes[VectorConfig] = field(default_factory=VectorConfig)
+    demos: str | None = None
+    """Demonstrations to imitate: a .npz, or a Minari dataset; a scripted expert's, where there is
+    one, if not given."""
+    demonstrations: int = 10
+    """Without --demos: how many episodes of the scripted expert."""
+    seed: int = 0
+    out: Path | None = None
+    """The run's folder; runs/ENV-linear-seedSEED if not given."""
+    json: Json = False
+
+    def main(self) -> None:
+        from understudy.experiments import console, linear_train, train
+
+        summary = linear_train.train(
+            self.env,
+            self.features,
+            self.config,
+            demos=self.demos,
+            demonstrations=self.demonstrations,
+            seed=self.seed,
+            out=self.out,
+        )
+        console.err.print(train.summary_table(summary))
+        if self.json:
+            console.print_json(summary)
+
+
+@dataclass(frozen=True)
 class Evaluate:
     """Measure a trained policy: exactly where it is a table, and by playing the environment."""
 
@@ -122,9 +164,13 @@ class Evaluate:
     json: Json = False
 
     def main(self) -> None:
-        from understudy.experiments import console, train
+        from understudy.experiments import console, runs, train
 
-        if (self.run / "policy.json").exists():
+        if runs.method(self.run) == "linear":
+            from understudy.experiments import linear_train
+
+            summary = linear_train.evaluate(self.run, episodes=self.episodes, seed=self.seed)
+        elif (self.run / "policy.json").exists():
             from understudy.experiments import deep_train
 
             summary = deep_train.evaluate(
@@ -176,9 +222,9 @@ class Reproduce:
     Stopped, the same command goes on where it was.
     """
 
-    figure: Positional[Literal["fig1", "fig3"]]
+    figure: Positional[Literal["fig1", "fig3", "linear"]]
     """fig1: three rooms, N = 1, 4, 32, 128, five seeds, 10,000 interactions, mirror descent; fig3:
-    the same with policy gradient."""
+    the same with policy gradient; linear: regret in linear MDPs against K and against d."""
     quick: bool = False
     """About a minute: two rooms, two seeds."""
     episodes: int = 0
@@ -195,7 +241,7 @@ class Reproduce:
         )
         stored, out = document.pop("stored"), Path(document["out"])
         document["report"] = report.write(out, out / "report.html")["report"]
-        console.err.print(reproduce.return_table(stored))
+        console.err.print(reproduce.table(self.figure, stored))
         console.err.print(reproduce.verdict_table(document["verdicts"]))
         console.say(
             f"{document['runs']} runs, {document['resumed']} of them from before, "
@@ -321,12 +367,14 @@ class Watch:
 class Advise:
     """How many policies to reuse, by the theory: the four terms against N, N*, the step sizes."""
 
-    states: int
-    """S"""
     actions: int
     """A"""
     horizon: int
     """H"""
+    states: int | None = None
+    """S"""
+    features: int | None = None
+    """d, in place of S: a linear MDP."""
     iterations: int = 10_000
     """K, the updates of a run."""
     batch: int = 1
@@ -339,7 +387,13 @@ class Advise:
         from understudy.experiments import advise, console
 
         advice = advise.advise(
-            self.states, self.actions, self.horizon, self.iterations, self.batch, self.out
+            self.states,
+            self.actions,
+            self.horizon,
+            self.iterations,
+            self.batch,
+            self.out,
+            features=self.features,
         )
         advise.show(advice)
         if self.json:
@@ -347,7 +401,17 @@ class Advise:
 
 
 Chosen = (
-    Train | TrainDeep | Evaluate | Expert | Reproduce | SweepFile | Report | Draw | Watch | Advise
+    Train
+    | TrainDeep
+    | TrainVectors
+    | Evaluate
+    | Expert
+    | Reproduce
+    | SweepFile
+    | Report
+    | Draw
+    | Watch
+    | Advise
 )
 
 
@@ -355,8 +419,14 @@ def commands(arguments: list[str]) -> Any:
     """The commands; `train` has the options of the learner that its environment is for."""
     train: Any = Annotated[Train, subcommand("train")]
     if arguments[:1] == ["train"] and _continuous(arguments[1:]):
+        if any(word.partition("=")[0] == "--features" for word in arguments):
+            return _listed(Annotated[TrainVectors, subcommand("train")])
         default = TrainDeep(env=MISSING, config=PRESETS[_preset(arguments)])
         train = Annotated[TrainDeep, subcommand("train", default=default)]
+    return _listed(train)
+
+
+def _listed(train: Any) -> Any:
     return (
         train
         | Annotated[Evaluate, subcommand("evaluate")]

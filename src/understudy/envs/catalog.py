@@ -10,10 +10,12 @@ from gymnasium.spaces import Discrete
 
 from understudy.demos import Demonstrations
 from understudy.envs import empty_room, kind, sampled, toy_text
+from understudy.envs.linear_mdp import LinearMDP, random_linear
 from understudy.errors import UserError
 from understudy.mdp import MDP
 from understudy.registration import ROOMS
 
+LINEAR = re.compile(r"RandomLinear-d(\d+)(?:-seed(\d+))?")
 ROOM = re.compile(r"(?:understudy/)?EmptyRoom-(\d+)x(\d+)(?:-v0)?")
 
 
@@ -23,13 +25,21 @@ class Task:
     mdp: MDP
     demonstrations: Demonstrations | None = None  # ours; where None, the expert is the optimum
     note: str = ""
+    linear: LinearMDP | None = None  # the features of `mdp`, where it has some
 
 
 def find(name: str, *, horizon: int | None = None, seed: int = 0) -> Task:
-    """EmptyRoom of any size (`EmptyRoom-9x9`), or a discrete Gymnasium environment by its id:
-    from its P table where it has one, otherwise by sampling it with `seed`."""
+    """EmptyRoom of any size (`EmptyRoom-9x9`), a random linear MDP (`RandomLinear-d8`), or a
+    discrete Gymnasium environment by its id: from its P table where it has one, otherwise by
+    sampling it with `seed`."""
     if horizon is not None and horizon < 1:
         raise UserError(f"The horizon is {horizon}; it must be at least 1.")
+    if random := LINEAR.fullmatch(name):
+        d, drawn = int(random[1]), int(random[2] or 0)
+        if not 1 <= d <= 256:
+            raise UserError(f"{name} has {d} features; it may have 1 to 256.")
+        linear = random_linear(drawn, S=12, A=3, H=horizon or 6, d=d)
+        return Task(name, linear.mdp, linear=linear)
     if (n := room_size(name)) is not None:
         room = empty_room.empty_room(n, horizon=horizon)
         demos = empty_room.demonstrations(n, horizon=horizon)

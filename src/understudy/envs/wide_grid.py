@@ -101,6 +101,6 @@ class WideGridEnv(gymnasium.Env):
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         a = int(action)
         gained = float(self.phi.of(self.cell[None] / (self.size - 1))[0, a, -1])
-        slip = self.np_random.choice(len(SLIPS), p=CHANCES)
+        slip = np.array(self.np_random.choice(len(SLIPS), p=CHANCES))
         self.cell, self.age = land(self.size, self.cell, np.array(a), slip), self.age + 1
         return self.cell / (self.size - 1), gained, False, self.age >= self.horizon, {}

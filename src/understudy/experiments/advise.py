@@ -14,8 +14,19 @@ from understudy.theory.advisor import Advice
 from understudy.theory.bounds import Sizes
 
 
-def advise(S: int, A: int, H: int, K: int, B: int, out: Path | None) -> Advice:
-    advice = advisor.advise(Sizes(S=S, A=A, H=H, K=K, B=B))
+def advise(
+    S: int | None,
+    A: int,
+    H: int,
+    K: int,
+    B: int,
+    out: Path | None,
+    *,
+    features: int | None = None,
+) -> Advice:
+    if (S is None) == (features is None):
+        raise UserError("Give --states, or --features for a linear MDP: one of the two.")
+    advice = advisor.advise(Sizes(S=1 if S is None else S, A=A, H=H, K=K, B=B), features)
     if out is not None:
         if out.suffix != ".png":
             raise UserError(f"--out is {out}; give the name of a .png file.")
@@ -39,7 +50,8 @@ def show(advice: Advice) -> None:
 
 def table(advice: Advice) -> Table:
     """The four terms of the bound against N; only the shift differs between the two."""
-    t = Table(title="Terms of the regret bound (Thm 4.5, constants dropped)")
+    theorem = "Thm 4.5" if advice.d is None else "the appendix's, linear MDPs"
+    t = Table(title=f"Terms of the regret bound ({theorem}, constants dropped)")
     columns = ("N", "policy", "optimisation", "estimation", "shift, paper", "shift, sharper")
     for column in columns:
         t.add_column(column, justify="right")

@@ -130,11 +130,16 @@ def curves(
         if title is not None:
             figure.suptitle(title, fontsize=10)
         legend(figure, axes.flat[: len(panels)], columns=6 if columns > 1 else 3)
-        png, pdf = (path_stem.with_name(path_stem.name + suffix) for suffix in (".png", ".pdf"))
-        with store.whole(png) as draft:
-            figure.savefig(draft, dpi=200)
-        with store.whole(pdf) as draft:  # undated, so that the same runs give the same file
-            figure.savefig(draft, metadata={"CreationDate": None})
+        return save(figure, path_stem)
+
+
+def save(figure: Figure, stem: Path) -> tuple[Path, Path]:
+    """To `<stem>.png` and `<stem>.pdf`."""
+    png, pdf = (stem.with_name(stem.name + suffix) for suffix in (".png", ".pdf"))
+    with store.whole(png) as draft:
+        figure.savefig(draft, dpi=200)
+    with store.whole(pdf) as draft:  # undated, so that the same runs give the same file
+        figure.savefig(draft, metadata={"CreationDate": None})
     return png, pdf
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from understudy.config import Config
 from understudy.errors import UserError
 from understudy.experiments import figures, runs, store
+from understudy.experiments import rates as linear_rates
 from understudy.experiments.runs import StoredRun
 
 Json = dict[str, Any]
@@ -74,6 +75,7 @@ def collect(stored: Sequence[StoredRun], verdicts: Iterable[Json] = ()) -> Json:
         "ledgers": [ledger for cell in cells if (ledger := account(cell)) is not None],
         "cells": len(cells),
         "rates": rates(cells),
+        "dimensions": dimensions(stored),
         "replays": replays(cells),
     }
 
@@ -288,6 +290,27 @@ def rates(cells: Sequence[Cell]) -> list[Json]:
             )
         charts.append({"env": env, "kind": "final" if final else "curve", "series": lines})
     return charts
+
+
+def dimensions(stored: Sequence[StoredRun]) -> Json | None:
+    """AIL regret against the features d of random linear MDPs, at the largest K that all d have."""
+    found = linear_rates.Regrets(stored)
+    if len(found.ds) < 2:
+        return None
+    whole = [
+        (N, K)
+        for N in found.windows
+        for K in found.ks
+        if all((d, N, K) in found.mean for d in found.ds)
+    ]
+    if not whole:
+        return None
+    K = max(K for _, K in whole)
+    series = []
+    for N in (N for N, at in whole if at == K):
+        mean = found.against_d(N, K)
+        series.append({"N": str(N), "mean": digits(mean), "slope": slope(np.array(found.ds), mean)})
+    return {"K": K, "d": found.ds, "series": series}
 
 
 def end(run: StoredRun) -> float:

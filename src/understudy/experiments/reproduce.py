@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from understudy.experiments import figures, paper, runs, store, sweep, verdicts
+from understudy.experiments import figures, paper, rates, runs, store, sweep, verdicts
 from understudy.experiments.runs import StoredRun
 
 
@@ -21,8 +21,12 @@ def reproduce(
     out = out or Path("runs") / asked.name
     done = sweep.run(asked, out)
     stored = [runs.read(Path(folder)) for folder in done.pop("folders")]
-    figures.curves(stored, out / name)
-    judged = verdicts.CLAIMS[name](verdicts.Curves(stored))
+    if name == "linear":
+        rates.draw(stored, out / name)
+        judged = rates.claims(stored)
+    else:
+        figures.curves(stored, out / name)
+        judged = verdicts.CLAIMS[name](verdicts.Curves(stored))
     rule = (
         f"mean over seeds of {'exact returns' if not episodes else f'{episodes} sampled episodes'}"
     )
@@ -46,6 +50,11 @@ def reproduce(
         "verdicts": judged,
         "stored": stored,
     }
+
+
+def table(name: str, stored: list[StoredRun]) -> Table:
+    """The figure's numbers."""
+    return rates.table(stored) if name == "linear" else return_table(stored)
 
 
 def return_table(stored: list[StoredRun]) -> Table:

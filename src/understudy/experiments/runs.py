@@ -104,6 +104,14 @@ def versions() -> dict[str, str]:
     return {**listed, "code": code.hexdigest()[:12]}
 
 
+def method(folder: Path) -> str | None:
+    """By which method the run learned; None in a finite MDP, or where there is no run."""
+    try:
+        return store.read_json(folder / "config.json", "The run's").get("method")
+    except UserError:
+        return None
+
+
 def done(folder: Path) -> bool:
     """Whether the marker is there, and the files that it names are as long as it says."""
     try:

@@ -26,9 +26,8 @@ from understudy.envs import catalog
 from understudy.errors import UserError
 from understudy.experiments import account, console, runner, runs, store
 from understudy.experiments.train import Expert, choose_expert
-from understudy.imitation import Plan, expert_occupancy, expert_return, keys_of, plan
+from understudy.imitation import Plan, expert_return, keys_of, plan, pose
 from understudy.loop import Run
-from understudy.tabular import Problem
 
 AT_ONCE = 10  # seeds that share a batch
 
@@ -124,9 +123,10 @@ def _cells(sweep: Sweep, out: Path) -> list[Cell]:
     }
     for env, task in tasks.items():
         shown = choose_expert(task, Expert(), seed=0)
-        problem = Problem(task.mdp, expert_occupancy(task.mdp, shown))
+        where = task.linear or task.mdp
+        problem = pose(where, shown)
         for config in sweep.settings():
-            planned = plan(task.mdp, config)
+            planned = plan(where, config)
             for seeds in _chunks(sweep.seeds, AT_ONCE):
                 requests = tuple(
                     {

@@ -13,10 +13,13 @@ from rich.table import Table
 from understudy import mdp as mdps
 from understudy.config import Config
 from understudy.demos import Demonstrations, npz, rollout
-from understudy.envs import catalog
+from understudy.envs import catalog, linear_mdp
+from understudy.envs.linear_mdp import LinearMDP
 from understudy.errors import UserError
 from understudy.experiments import account, console, runs, store
 from understudy.imitation import expert_occupancy, imitate, keys_of, plan, pose
+from understudy.linear import Rewards
+from understudy.mdp import MDP
 
 FILES = ("config.json", "metrics.jsonl", "policy.safetensors", "replay.safetensors", runs.MARKER)
 
@@ -38,12 +41,15 @@ def train(
     horizon: int | None = None,
     seed: int = 0,
     out: Path | None = None,
+    features: str | None = None,
+    rewards: Rewards = "ball",
 ) -> dict[str, Any]:
     """Learn, write the run's folder, and return its summary."""
     keys_of([seed])
     task = catalog.find(env, horizon=horizon, seed=seed)
     shown = choose_expert(task, asked, seed=seed)
-    planned = plan(task.mdp, config)
+    where = with_features(task, features)
+    planned = plan(where, config)
     d_E = expert_occupancy(task.mdp, shown)
     best, optimal_return = mdps.optimum(task.mdp, task.mdp.reward)
     # The true expert is known only where its demonstrations were sampled here.
@@ -56,6 +62,8 @@ def train(
         **dataclasses.asdict(asked),
         "config": dataclasses.asdict(config),
     }
+    if features is not None:
+        request |= {"features": features, "rewards": rewards}
     if task.note:
         console.err.print(f"{task.name}: {task.note}")
 
@@ -65,10 +73,11 @@ def train(
         running = bar.add_task(f"{task.name}, interactions", total=total)
         begun = time.perf_counter()
         result = imitate(
-            task.mdp,
+            where,
             d_E,
             config,
             truth=truth,
+            rewards=rewards,
             seeds=[seed],
             progress=lambda n: bar.update(running, completed=n),
         )
@@ -91,8 +100,20 @@ def train(
             result.returns, result.regret, result.glimpse, result.policy, result.reward
         ).of(0)
         with store.together(out, FILES) as draft:  # in this order, the marker last
-            problem = pose(task.mdp, d_E, truth)
+            problem = pose(where, d_E, truth, rewards)
             return account.record(draft, request, summary, planned, problem, only)
+
+
+def with_features(task: catalog.Task, features: str | None) -> MDP | LinearMDP:
+    """The MDP as it is, with features of its own, or with those that make it linear."""
+    if features is None:
+        return task.linear or task.mdp
+    if features != "onehot":
+        raise UserError(
+            f"--features is '{features}'; where states can be counted give 'onehot'. Features of "
+            f"your own go through understudy.envs.linear_mdp."
+        )
+    return linear_mdp.one_hot(task.mdp)
 
 
 def refuse_another_run(out: Path, request: dict[str, Any]) -> None:
@@ -131,7 +152,11 @@ def evaluate(run: Path, *, episodes: int = 100, seed: int = 0) -> dict[str, Any]
     if pi.shape != task.mdp.shape:
         raise UserError(f"The policy has shape {pi.shape}, {task.name} has {task.mdp.shape}.")
     exact = float(mdps.value(task.mdp, jnp.asarray(pi), task.mdp.reward))
-    played = play(task.name, pi, task.mdp.horizon, episodes, seed=seed)
+    if task.linear is not None:  # which is no Gymnasium environment
+        drawn = rollout.sample(task.mdp, pi, episodes, seed=seed)
+        played = drawn.returns
+    else:
+        played = play(task.name, pi, task.mdp.horizon, episodes, seed=seed)
     return {
         "run": str(run),
         "env": task.name,

@@ -20,10 +20,14 @@ class Advice:
     eta: float
     windows: list[int]
     terms: dict[str, dict[str, list[float]]]  # paper | sharp → term → by window
+    d: int | None = None  # features, where the MDP is linear
 
     def document(self) -> dict[str, Any]:
+        size = asdict(self.size)
+        if self.d is not None:
+            size = {"d": self.d, **{name: n for name, n in size.items() if name != "S"}}
         return {
-            **asdict(self.size),
+            **size,
             "n_star": self.n_star,
             "n_max": self.n_max,
             "sigma": self.sigma,
@@ -32,32 +36,48 @@ class Advice:
         }
 
 
-def advise(size: Sizes) -> Advice:
-    """The four terms of Thm 4.5 as functions of N, N* and the theory's step sizes."""
+def advise(size: Sizes, d: int | None = None) -> Advice:
+    """The four terms of Thm 4.5 as functions of N, N* and the theory's step sizes; with d features,
+    those of the appendix, which do not know S."""
     names = {"S": "states", "A": "actions", "H": "horizon", "K": "iterations", "B": "batch"}
     for symbol, name in names.items():
         value = getattr(size, symbol)
         if value < (2 if symbol == "A" else 1):
             raise UserError(f"--{name} is {value}; it must be at least {1 + (symbol == 'A')}.")
+    if d is not None and d < 1:
+        raise UserError(f"--features is {d}; it must be at least 1.")
     n_max = bounds.largest_window(size.K)
     windows = _spread(n_max)
+
+    def order(N: int, kind: str) -> bounds.Terms:
+        sharp = kind == "sharp"
+        if d is None:
+            return bounds.order(size, float(N), sharp=sharp)
+        return bounds.linear_order(size, d, float(N), sharp=sharp)
+
+    def star(kind: str) -> float:
+        sharp = kind == "sharp"
+        if d is None:
+            return bounds.best_window(size, sharp=sharp)
+        return bounds.linear_best_window(size, d, sharp=sharp)
+
     terms = {
         kind: {
-            name: [
-                getattr(bounds.order(size, float(N), sharp=kind == "sharp"), name) for N in windows
-            ]
+            name: [getattr(order(N, kind), name) for N in windows]
             for name in ("policy", "optimisation", "shift", "estimation", "total")
         }
         for kind in ("paper", "sharp")
     }
+    scale = 1.0 if d is None else math.sqrt(d)  # σ has √d beside H²
     return Advice(
         size=size,
-        n_star={kind: bounds.best_window(size, sharp=kind == "sharp") for kind in terms},
+        n_star={kind: star(kind) for kind in terms},
         n_max=n_max,
-        sigma=math.sqrt(2 * math.log(size.A) / (size.H**2 * size.K)),
-        eta=math.sqrt(size.S * size.A / size.K),
+        sigma=math.sqrt(2 * math.log(size.A) / (size.H**2 * scale * size.K)),
+        eta=math.sqrt((size.S * size.A if d is None else d) / size.K),
         windows=windows,
         terms=terms,
+        d=d,
     )
 
 

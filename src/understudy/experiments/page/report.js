@@ -330,6 +330,28 @@
     redraws.push(drawRates);
   } else by("rates-note").textContent = "No run kept a ledger, so there is no regret to fit.";
 
+  // --- regret against features -------------------------------------------------------------
+
+  function drawDimensions() {
+    const { K, d, series } = data.dimensions;
+    const traces = series.map((s) => ({
+      x: d, y: s.mean, name: called(s.N), mode: "lines+markers",
+      line: { color: style[s.N].colour, width: 2.2, dash: style[s.N].dash }, hovertemplate: "%{y:,.4~g}",
+    }));
+    draw(by("dimensions-chart"), traces, layout(
+      { title: { text: "features, d" }, type: "log", tickvals: d, ticktext: d.map(String) },
+      { title: { text: `AIL regret, K = ${K.toLocaleString("en")}` }, type: "log", tickformat: ",~r" },
+      { hovermode: "closest", ...legend() }));
+    by("dimensions-table").replaceChildren(table(["window", "exponent of d"], series.map((s) =>
+      [make("span", {}, key(s.N), called(s.N)), right(s.slope === null ? "too few points" : s.slope.toFixed(2))])));
+  }
+
+  by("dimensions").hidden = by("dimensions-link").hidden = !data.dimensions;
+  if (data.dimensions) {
+    drawDimensions();
+    redraws.push(drawDimensions);
+  }
+
   // --- replay ------------------------------------------------------------------------------
 
   const MOVES = [[0, 0], [-1, 0], [1, 0], [0, -1], [0, 1]]; // stay, up, down, left, right: row, column

@@ -1,0 +1,179 @@
+"""`understudy train --features` where observations are vectors: one run, its folder, its policy."""
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+from understudy import basis, vectors
+from understudy.basis import FeatureMap
+from understudy.config import VectorConfig, as_option
+from understudy.demos import Demonstrations, reading, scripted
+from understudy.envs import catalog, wide_grid
+from understudy.errors import UserError
+from understudy.experiments import console, runs, store
+from understudy.experiments.train import refuse_another_run
+from understudy.imitation import keys_of
+
+METHOD = "linear"
+WIDER = 5.0  # times the demonstrations' range, where the space has no limits
+GRID = "understudy/WideGrid-v0"
+
+
+def train(
+    env: str,
+    features: str,
+    config: VectorConfig,
+    *,
+    demos: str | None = None,
+    demonstrations: int = 10,
+    seed: int = 0,
+    out: Path | None = None,
+) -> dict[str, Any]:
+    """Learn, write the run's folder, and return its summary."""
+    keys_of([seed])
+    with contextlib.closing(catalog.make(env)) as world:
+        limit = world.spec.max_episode_steps if world.spec else None
+        if limit is not None and config.horizon > limit:
+            raise UserError(f"--horizon is {config.horizon}; episodes of {env} end at {limit}.")
+        shown = choose_expert(env, world, demos, demonstrations, seed=seed)
+        low, high = limits(world, shown)
+        phi = feature_map(env, features, world, low, high)
+        out = out or Path("runs") / f"{env.replace('/', '-')}-{METHOD}-seed{seed}"
+        request = {
+            "env": env,
+            "horizon": config.horizon,
+            "seed": seed,
+            "method": METHOD,
+            "features": features,
+            "low": low.tolist(),
+            "high": high.tolist(),
+            "demos": demos,
+            "demonstrations": demonstrations,
+            "config": dataclasses.asdict(config),
+        }
+        with store.output_folder(out), console.bar() as bar:
+            refuse_another_run(out, request)
+            running = bar.add_task(f"{env}, interactions", total=config.interactions)
+            begun = time.perf_counter()
+
+            def progress(done: int, mean: float) -> None:
+                name = f"{env}, interactions (return {mean:.1f})"
+                bar.update(running, completed=done, description=name)
+
+            result = vectors.imitate(world, phi, shown, config, seed=seed, progress=progress)
+            horizon = limit if limit and config.stages == "shared" else config.horizon
+            played = vectors.play(
+                world, phi, result.policy, horizon=horizon, episodes=20, seed=seed
+            )
+            summary = {
+                "return": float(played.mean()),
+                "expert_return": float(shown.returns.mean()),
+                "interactions": int(result.interactions[-1]),
+                "iterations": len(result.returns),
+                "features": phi.size,
+                "seed": seed,
+                "run": str(out),
+                "seconds": round(time.perf_counter() - begun, 3),
+                "env": env,
+            }
+            rows = [
+                {"interactions": int(n), "updates": k, "return": float(r)}
+                for k, (n, r) in enumerate(zip(result.interactions, result.returns, strict=True), 1)
+            ]
+            files = ("config.json", "metrics.jsonl", "policy.safetensors", runs.MARKER)
+            with store.together(out, files) as draft:
+                runs.begin(draft, request)
+                runs.append(draft, rows)
+                weights = {"policy": result.policy, "reward": result.reward}
+                runs.finish(draft, weights, summary)
+    return summary
+
+
+def evaluate(run: Path, *, episodes: int, seed: int) -> dict[str, Any]:
+    """Play the stored policy."""
+    if episodes < 1:
+        raise UserError(f"--episodes is {episodes}; it must be at least 1.")
+    keys_of([seed])
+    asked, told = store.read_json(run / "config.json", "The run's"), runs.summary(run)
+    try:
+        given = {k: as_option(k, v, VectorConfig) for k, v in asked["config"].items()}
+        config = VectorConfig(**given)
+        low, high = np.asarray(asked["low"], float), np.asarray(asked["high"], float)
+        env, features, expert = str(asked["env"]), str(asked["features"]), told["expert_return"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"The run {run} is not one of ours or is damaged ({error}).") from None
+    policy = runs.tensors(run / "policy.safetensors", "The policy").get("policy")
+    with contextlib.closing(catalog.make(env)) as world:
+        phi = feature_map(env, features, world, low, high)
+        if policy is None or policy.ndim != 2 or policy.shape[1] != phi.size + 1:
+            raise UserError(f"The policy of {run} has no weights for {phi.size} features.")
+        limit = world.spec.max_episode_steps if world.spec else None
+        horizon = limit if limit and config.stages == "shared" else config.horizon
+        played = vectors.play(world, phi, policy, horizon=horizon, episodes=episodes, seed=seed)
+    return {
+        "run": str(run),
+        "env": env,
+        "return": float(played.mean()),
+        "return_std": float(played.std()),
+        "expert_return": float(expert),
+        "episodes": episodes,
+        "seed": seed,
+    }
+
+
+def choose_expert(
+    env: str, world: gymnasium.Env, demos: str | None, episodes: int, *, seed: int
+) -> Demonstrations:
+    """The demonstrations to learn from: a file's, or those of an expert that we have."""
+    if demos is not None:
+        return reading.read(demos)
+    if not 1 <= episodes <= 10_000:
+        raise UserError(f"--demonstrations is {episodes}; it must be from 1 to 10,000.")
+    if env == GRID:
+        return wide_grid.demonstrations(world.unwrapped.size, episodes, seed=seed)  # type: ignore
+    act: Callable | None = scripted.EXPERTS.get(env)
+    if act is None:
+        known = ", ".join([*scripted.EXPERTS, GRID])
+        raise UserError(f"There is no expert of {env} here ({known} have one); give --demos.")
+    return scripted.record(world, act, episodes, seed=seed)
+
+
+def limits(world: gymnasium.Env, demos: Demonstrations) -> tuple[np.ndarray, np.ndarray]:
+    """The box that a basis covers: the space's, and where that has no end, some times the range of
+    the demonstrations about their middle."""
+    space = world.observation_space
+    if not isinstance(space, Box) or len(space.shape) != 1:
+        raise UserError(
+            f"The environment has observations {space}; --features needs a Box of one axis, or "
+            f"'onehot' where states can be counted."
+        )
+    seen = np.concatenate(demos.observations).astype(float)
+    if seen.ndim != 2 or seen.shape[1:] != space.shape:
+        raise UserError(
+            f"The demonstrations have observations of shape {seen.shape[1:]}, the environment "
+            f"has {space.shape}."
+        )
+    middle = (seen.max(0) + seen.min(0)) / 2
+    half = WIDER * np.maximum(np.ptp(seen, axis=0) / 2, 1e-6)
+    bounded = (np.abs(space.low) < 1e6) & (np.abs(space.high) < 1e6)
+    low = np.where(bounded, space.low, middle - half)
+    return low, np.where(bounded, space.high, middle + half)
+
+
+def feature_map(
+    env: str, features: str, world: gymnasium.Env, low: np.ndarray, high: np.ndarray
+) -> FeatureMap:
+    """φ by its name."""
+    actions = world.action_space
+    if not isinstance(actions, Discrete) or actions.start != 0:
+        raise UserError(f"The environment has actions {actions}; --features needs Discrete ones.")
+    if features == "knots" and env == GRID:
+        return wide_grid.features(world.unwrapped.size)  # type: ignore
+    return basis.parse(features, low, high, int(actions.n))
