@@ -418,8 +418,10 @@ Chosen = (
 def commands(arguments: list[str]) -> Any:
     """The commands; `train` has the options of the learner that its environment is for."""
     train: Any = Annotated[Train, subcommand("train")]
-    if arguments[:1] == ["train"] and _continuous(arguments[1:]):
-        if any(word.partition("=")[0] == "--features" for word in arguments):
+    features = _value(arguments, "--features")
+    words = [word for word in arguments[1:] if word != features]  # 'fourier:2' is no module:Class
+    if arguments[:1] == ["train"] and _continuous(words):
+        if features is not None:
             return _listed(Annotated[TrainVectors, subcommand("train")])
         default = TrainDeep(env=MISSING, config=PRESETS[_preset(arguments)])
         train = Annotated[TrainDeep, subcommand("train", default=default)]
@@ -457,12 +459,17 @@ def _continuous(arguments: list[str]) -> bool:
 
 def _preset(arguments: list[str]) -> str:
     """The preset that is asked for; the parser itself will refuse what is none."""
+    value = _value(arguments, "--preset")
+    return value if value in PRESETS else "fast"
+
+
+def _value(arguments: list[str], option: str) -> str | None:
+    """What an option is given, as `--name value` or `--name=value`."""
     for i, word in enumerate(arguments):
         name, given, value = word.partition("=")
-        if name == "--preset":
-            value = value if given else " ".join(arguments[i + 1 : i + 2])
-            return value if value in PRESETS else "fast"
-    return "fast"
+        if name == option:
+            return value if given else " ".join(arguments[i + 1 : i + 2])
+    return None
 
 
 def main() -> None:

@@ -166,7 +166,7 @@ def evaluate(
     if T == 1:
         reach = root / (1 - numbers.gamma)
 
-        def sweep(_: int, w: Array) -> Array:
+        def sweep(_: Array, w: Array) -> Array:
             return backup(mu[0] + w, state.policy[0], reach)
 
         return jax.lax.fori_loop(0, shape.sweeps, sweep, state.w[0])[None]

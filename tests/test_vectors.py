@@ -1,0 +1,243 @@
+"""The linear learner on vectors: against plain NumPy, in a grid, on CartPole, and bad input."""
+
+import dataclasses
+import json
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from test_cli import understudy
+
+from understudy import basis, vectors
+from understudy import mdp as mdps
+from understudy.basis import FeatureMap
+from understudy.config import VectorConfig
+from understudy.demos import Demonstrations, scripted
+from understudy.envs import wide_grid
+from understudy.errors import UserError
+
+LOW = np.array([-2.4, -2.5, -0.21, -2.5])
+SHAPE = vectors.Shape(
+    horizon=4, stages=4, episodes=2, slots=3, capacity=40, sweeps=1, optimistic=True
+)
+
+
+def test_bases_by_hand():
+    low, high = np.zeros(2), np.ones(2)
+    x = np.array([[0.0, 0.5], [1.0, 0.25]])
+    phi = basis.fourier(1, low, high, 3)(x)
+    assert phi.shape == (2, 3, 12)
+    angles = np.array([[0, 0, 0, 0], [0, 0, 0, 0]]) + x @ np.array([[0, 0, 1, 1], [0, 1, 0, 1]])
+    np.testing.assert_allclose(phi[:, 1, 4:8], np.cos(np.pi * angles) / 2)
+    assert not phi[:, 1, :4].any()
+    bumps = basis.radial(3, low, high, 2)(x)[:, 0, :9]
+    np.testing.assert_allclose(bumps.sum(-1), 1)
+    assert bumps[0].argmax() == 1  # the centre (0, ½)
+    assert bumps[0, 1] / bumps[0, 4] == pytest.approx(np.exp(0.5))  # one step away
+    far = basis.radial(3, low, high, 2)(np.array([[1e9, -1e9]]))
+    assert np.isfinite(far).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("fourier", "give 'fourier:ORDER'"),
+        ("wavelet:3", "give 'fourier:ORDER'"),
+        ("radial:0", "makes 0 features"),
+        ("fourier:20", "makes 194,481 features"),
+    ],
+)
+def test_bad_features_in_words(text, says):
+    with pytest.raises(UserError, match=says):
+        basis.parse(text, LOW, -LOW, 2)
+
+
+def test_a_users_features_are_checked():
+    long = FeatureMap(lambda x: np.full((len(x), 2, 4), 0.6), 2, 4)
+    with pytest.raises(UserError, match=r"norm 1\.2; the theory needs"):
+        long(np.zeros((3, 4)))
+    flat = FeatureMap(lambda x: np.zeros((len(x), 4)), 2, 4)
+    with pytest.raises(UserError, match=r"shape \(3, 4\)"):
+        flat(np.zeros((3, 4)))
+
+
+def some_state(rng, A=2, d=5):
+    state = vectors.init(FeatureMap(lambda x: x, A, d - 1), SHAPE)
+    fresh = vectors.Fresh(
+        here=jnp.asarray(rng.normal(size=(8, d)) / 3).at[6:].set(0),
+        ahead=jnp.asarray(rng.normal(size=(8, A, d)) / 3).at[6:].set(0),
+        count=jnp.asarray(6, jnp.int32),
+        expectation=jnp.asarray(rng.normal(size=(4, d))),
+    )
+    return dataclasses.replace(state, policy=jnp.asarray(rng.normal(size=(4, d)))), fresh
+
+
+def test_an_iteration_by_hand():
+    """Least-squares value iteration, window and mirror step in plain NumPy, stage by stage."""
+    rng = np.random.default_rng(3)
+    state, fresh = some_state(rng)
+    numbers = vectors.Numbers(
+        *(jnp.asarray(x) for x in (0.1, 0.3, 1.0, 0.2)),
+        vectors.Reuse(jnp.asarray(3.0), jnp.asarray(0.0), jnp.zeros(3)),
+    )
+    expert = jnp.asarray(rng.normal(size=(4, 5)))
+    after = vectors.step(state, fresh, expert, numbers, SHAPE)
+    here, ahead = np.asarray(fresh.here[:6]), np.asarray(fresh.ahead[:6])
+    inverse = np.linalg.inv(np.eye(5) + here.T @ here)
+    np.testing.assert_allclose(after.inverse, inverse, atol=1e-12)
+    mu = 0.3 * np.asarray(expert - fresh.expectation)
+    mu *= np.minimum(1, np.sqrt(5) / np.linalg.norm(mu, axis=-1, keepdims=True))
+    np.testing.assert_allclose(after.mu, mu)
+    w = np.zeros((4, 5))
+    width = 0.2 * np.sqrt(np.einsum("nad,de,nae->na", ahead, inverse, ahead))
+    for h in (2, 1, 0):
+        reach = (3 - h) * np.sqrt(5)
+        Q = np.clip(ahead @ (mu + w)[h + 1] + width, -reach, reach)
+        logits = np.exp(ahead @ np.asarray(state.policy[h + 1]))
+        V = (logits / logits.sum(-1, keepdims=True) * Q).sum(-1)
+        w[h] = inverse @ here.T @ V
+        w[h, -1] = (mu + w)[h + 1, -1]  # an ended episode stays ended
+    np.testing.assert_allclose(after.w, w, atol=1e-12)
+    np.testing.assert_allclose(after.policy, np.asarray(state.policy) + 0.1 * (mu + w), atol=1e-12)
+    again = vectors.step(after, fresh, expert, numbers, SHAPE)  # behind, over the padding
+    np.testing.assert_allclose(again.memory.here[:12], np.tile(here, (2, 1)))
+    assert int(again.memory.count) == 12
+
+
+def test_ended_episodes_stay_ended():
+    """A demonstration that falls after two of four steps has two stages in the last coordinate."""
+    phi = FeatureMap(lambda x: np.stack([x, -x], axis=1) / 10, 2, 1)
+    demos = Demonstrations(
+        [np.array([[1.0], [2.0], [3.0]])], [np.array([0, 1])], [np.zeros(2)], [True]
+    )
+    f = vectors.of_demonstrations(phi, demos, SHAPE)
+    np.testing.assert_allclose(f, [[0.1, 0], [-0.2, 0], [0, 1], [0, 1]])
+    shared = dataclasses.replace(SHAPE, stages=1)
+    np.testing.assert_allclose(vectors.of_demonstrations(phi, demos, shared), [[-0.025, 0.5]])
+    cut = dataclasses.replace(demos, terminated=[False])
+    with pytest.raises(UserError, match="cut off after 2 of 4 steps"):
+        vectors.of_demonstrations(phi, cut, SHAPE)
+    wrong = dataclasses.replace(demos, actions=[np.array([0, 2])])
+    with pytest.raises(UserError, match="actions outside 0 … 1"):
+        vectors.of_demonstrations(phi, wrong, SHAPE)
+
+
+def test_practice_is_what_the_environment_did():
+    world, shape = gymnasium.make("CartPole-v1"), dataclasses.replace(SHAPE, horizon=60, stages=1)
+    phi = basis.parse("fourier:1", LOW, -LOW, 2)
+    policy, rng = np.zeros((1, phi.size + 1)), np.random.default_rng(0)
+    fresh, returns = vectors.practise(world, phi, policy, shape, rng)
+    n = int(fresh.count)
+    assert n == returns.sum()  # a reward of one a step
+    ended = 1 - n / 120 if (returns < 60).all() else None
+    if ended is not None:
+        assert float(fresh.expectation[0, -1]) == pytest.approx(ended)
+    np.testing.assert_allclose(fresh.expectation[0, :-1] * 120, fresh.here[:n, :-1].sum(0))
+    assert not np.asarray(fresh.here[n:]).any()
+
+
+def test_the_grid_and_its_table_are_one_world():
+    n, rng = 20, np.random.default_rng(0)
+    mdp, world = wide_grid.table(n), wide_grid.WideGridEnv(n)
+    succ, prob = np.asarray(mdp.succ[0]), np.asarray(mdp.prob[0])
+    world.reset(seed=0)
+    counts = {}
+    for _ in range(4000):
+        s, a = int(world.cell @ (n, 1)), int(rng.choice([0, 2, 4]))
+        x, r, *_ = world.step(a)
+        to = int(np.rint(x * (n - 1)) @ (n, 1))
+        assert r == pytest.approx(float(mdp.reward[0, s, a]))
+        assert prob[s, a][succ[s, a] == to].sum() > 0
+        counts.setdefault((s, a), []).append(to)
+        if rng.random() < 0.02:
+            world.reset()
+    (s, a), seen = max(counts.items(), key=lambda item: len(item[1]))
+    for to, p in zip(succ[s, a], prob[s, a], strict=True):
+        if p > 0:
+            share = np.mean(np.array(seen) == to)
+            assert share == pytest.approx(p, abs=5 * np.sqrt(p / len(seen)))
+    phi = wide_grid.features(n)(wide_grid.positions(n))
+    np.testing.assert_allclose(phi.sum(-1), 1)
+    assert phi.min() >= 0
+
+
+def test_the_grid_is_learned_by_its_features():
+    n = 20
+    mdp, phi = wide_grid.table(n), wide_grid.features(n)
+    config = VectorConfig(interactions=4_000, horizon=wide_grid.HORIZON, gamma=0.95)
+    demos = wide_grid.demonstrations(n, 30, seed=0)
+    result = vectors.imitate(wide_grid.WideGridEnv(n), phi, demos, config, seed=0)
+    logits = vectors.features(phi, wide_grid.positions(n)) @ result.policy[0]
+    pi = jnp.broadcast_to(jax.nn.softmax(jnp.asarray(logits), -1), mdp.shape)
+    best = mdps.optimum(mdp, mdp.reward)[1]
+    assert float(mdps.value(mdp, pi, mdp.reward)) >= 0.95 * float(best)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+def test_cartpole_from_a_scripted_expert(seed):
+    world, phi = gymnasium.make("CartPole-v1"), basis.parse("fourier:2", LOW, -LOW, 2)
+    demos = scripted.record(world, scripted.EXPERTS["CartPole-v1"], 10, seed=seed)
+    assert demos.returns.mean() >= 495
+    result = vectors.imitate(world, phi, demos, VectorConfig(interactions=10_000), seed=seed)
+    played = vectors.play(world, phi, result.policy, horizon=500, episodes=20, seed=seed)
+    assert played.mean() >= 0.9 * demos.returns.mean()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"interactions": 20}, "33 features are more than 20 interactions"),
+        ({"gamma": 1.0}, "--gamma is 1"),
+        ({"batch": 0}, "--batch is 0"),
+        ({"sigma": -1.0}, "--sigma is -1"),
+        ({"window": "0"}, "at least 1 policy"),
+    ],
+)
+def test_bad_settings(change, says):
+    with pytest.raises(UserError, match=says):
+        vectors.plan(basis.parse("fourier:1", LOW, -LOW, 2), VectorConfig(**change))
+
+
+def test_train_and_evaluate_on_the_command_line(tmp_path):
+    args = ("train", "CartPole-v1", "--features", "fourier:1", "--interactions", "400")
+    done = understudy(*args, "--out", "a", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["features"] == 32
+    assert summary["interactions"] >= 400
+    assert summary["expert_return"] == 500
+    played = understudy("evaluate", "a", "--episodes", "3", "--json", cwd=tmp_path)
+    assert played.returncode == 0, played.stderr
+    assert json.loads(played.stdout)["episodes"] == 3
+    bad = understudy(*args[:3], "fourier", cwd=tmp_path)
+    assert bad.returncode == 2
+    assert "give 'fourier:ORDER'" in bad.stderr
+
+
+def test_one_hot_features_on_the_command_line(tmp_path):
+    args = ("train", "EmptyRoom-3x3", "--features", "onehot", "--interactions", "1000", "--json")
+    done = understudy(*args, "--rewards", "box", "--window", "32", "--out", "a", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["return"] >= 0.95 * summary["expert_return"]
+    assert all(row["holds"] for row in summary["ledger"].values())
+    bad = understudy("train", "EmptyRoom-3x3", "--features", "fourier:2", cwd=tmp_path)
+    assert bad.returncode == 2
+    assert "give 'onehot'" in bad.stderr
+
+
+def test_advice_for_linear_mdps(tmp_path):
+    args = ("--actions", "4", "--horizon", "10", "--iterations", "1000")
+    done = understudy("advise", *args, "--features", "900", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["d"] == 900
+    assert said["n_star"] == pytest.approx({"paper": 1.0, "sharp": 3 ** (1 / 3)})
+    assert said["sigma"] == pytest.approx(np.sqrt(2 * np.log(4) / (100 * 30 * 1000)))
+    assert said["eta"] == pytest.approx(np.sqrt(0.9))
+    bad = understudy("advise", *args, cwd=tmp_path)
+    assert bad.returncode == 2
+    assert "--features" in bad.stderr
