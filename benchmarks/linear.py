@@ -3,12 +3,14 @@
     python benchmarks/linear.py grid        # returns in WideGrid, beside the tabular learner
     python benchmarks/linear.py time        # an iteration at S and at 4S, the simulator apart
     python benchmarks/linear.py cartpole    # five seeds from a scripted expert
+    python benchmarks/linear.py learned     # regressed transitions beside known ones
 
 Each prints a Markdown table.
 """
 
 import argparse
 import time
+from collections.abc import Iterator
 
 import gymnasium
 import jax
@@ -20,6 +22,7 @@ from understudy import mdp as mdps
 from understudy.config import Config, VectorConfig
 from understudy.demos import scripted
 from understudy.envs import wide_grid
+from understudy.envs.linear_mdp import random_linear
 from understudy.imitation import imitate
 from understudy.mdp import MDP
 
@@ -64,32 +67,32 @@ def grid(interactions: int = 4_000) -> None:
         print(f"| tabular, transitions {model}, 1 seed | {interactions:,} | {row} |", flush=True)
 
 
-def per_iteration(n: int, config: VectorConfig, updates: int = 40) -> tuple[float, float]:
-    """Seconds of an update, and of the episode before it."""
+def updates(n: int, config: VectorConfig) -> Iterator[tuple[float, float]]:
+    """Seconds of each update, and of the episode before it."""
     phi, rng = wide_grid.features(n), np.random.default_rng(0)
     shape, numbers = vectors.plan(phi, config)
-    demos = wide_grid.demonstrations(n, EPISODES, seed=0)
+    demos = wide_grid.demonstrations(20, EPISODES, seed=0)  # positions: they fit every n
     expert, world = vectors.of_demonstrations(phi, demos, shape), wide_grid.WideGridEnv(n)
-    state, learning, acting = vectors.init(phi, shape), [], []
-    for _ in range(updates):
+    state = vectors.init(phi, shape)
+    while True:
         begun = time.perf_counter()
         fresh, _ = vectors.practise(world, phi, np.asarray(state.policy), shape, rng)
         between = time.perf_counter()
         state = jax.block_until_ready(vectors.step(state, fresh, expert, numbers, shape))
-        learning.append(time.perf_counter() - between)
-        acting.append(between - begun)
-    return float(np.median(learning[5:])), float(np.median(acting[5:]))
+        yield time.perf_counter() - between, between - begun
 
 
-def growth() -> None:
+def growth(rounds: int = 80) -> None:
+    """The two rooms update by update in alternation, so that both meet the same machine."""
     config = VectorConfig(interactions=4_000, horizon=wide_grid.HORIZON, stages="apart")
-    found = {n: [per_iteration(n, config) for _ in range(3)] for n in (100, 200)}
-    best = {n: np.min(times, axis=0) for n, times in found.items()}
+    rooms = {n: updates(n, config) for n in (100, 200)}
+    times = np.array([[next(room) for room in rooms.values()] for _ in range(rounds)])
+    middle = np.median(times[5:], axis=0)  # the first ones compile
     print("| S | ms an update | ms an episode in the simulator |")
     print("|---:|---:|---:|")
-    for n, (learning, acting) in best.items():
+    for n, (learning, acting) in zip(rooms, middle, strict=True):
         print(f"| {n * n:,} | {learning * 1e3:.1f} | {acting * 1e3:.1f} |")
-    ratio = best[200] / best[100]
+    ratio = middle[1] / middle[0]
     print(f"\nFour times the states: update × {ratio[0]:.2f}, episode × {ratio[1]:.2f}")
 
 
@@ -109,7 +112,35 @@ def cartpole(interactions: int = 10_000) -> None:
         print(f"| {seed} | {row} | {result.interactions[-1]:,} |", flush=True)
 
 
+def learned() -> None:
+    world, Ks = random_linear(0, S=12, A=3, H=6, d=8), (500, 2_000, 8_000)
+    print("RandomLinear-d8, theory's steps, N = 4, one trajectory per update, 3 seeds\n")
+    print(
+        "| transitions | " + " | ".join(f"regret, K = {K:,}" for K in Ks) + " | exponent |", end=""
+    )
+    print(" return / expert, K = 8,000 |\n|---|" + "---:|" * (len(Ks) + 2))
+    for name, change in (
+        ("known", {}),
+        ("regressed, no bonus", {"model": "learned", "bonus": 0.0}),
+        ("regressed, 10⁻² of the theory's bonus", {"model": "learned", "bonus": 1e-2}),
+        ("regressed, the theory's bonus", {"model": "learned", "bonus": 1.0}),
+    ):
+        ends = []
+        for K in Ks:
+            config = Config(
+                batch=1, window="4", steps="theory", counts="stage", marks=1,
+                interactions=6 * K, **change,
+            )  # fmt: skip
+            result = imitate(world, None, config, seeds=range(3))
+            ends.append(float(result.regret.ail[:, -1].mean()))
+        rate = np.polyfit(np.log(Ks), np.log(ends), 1)[0]
+        share = result.returns[:, -1].mean() / result.expert_return
+        cells = " | ".join(f"{end:,.0f}" for end in ends)
+        print(f"| {name} | {cells} | {rate:.2f} | {share:.3f} |", flush=True)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("grid", "time", "cartpole"))
-    {"grid": grid, "time": growth, "cartpole": cartpole}[parser.parse_args().what]()
+    parser.add_argument("what", choices=("grid", "time", "cartpole", "learned"))
+    parts = {"grid": grid, "time": growth, "cartpole": cartpole, "learned": learned}
+    parts[parser.parse_args().what]()

@@ -11,6 +11,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib import ticker
 from matplotlib.figure import Figure
 from rich.table import Table
 
@@ -85,9 +86,11 @@ def draw(stored: Sequence[StoredRun], stem: Path) -> None:
         left.set_ylabel("AIL regret")
         right.set_title(f"K = {found.ks[-1]:,}")
         right.set_xlabel("features, d")
-        right.set_xticks(found.ds, [str(d) for d in found.ds], minor=False)
-        right.minorticks_off()
-        for panel in (left, right):
+        for panel, ticks in ((left, found.ks), (right, found.ds)):
+            panel.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+            panel.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+            panel.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.0f}"))
+            panel.minorticks_off()
             panel.legend(fontsize=8)
         figures.save(figure, stem)
 
