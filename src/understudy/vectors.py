@@ -38,6 +38,8 @@ from understudy.regression import RIDGE, add
 from understudy.updates import ascend, linear_steps, project_ball
 from understudy.window import Gauge, Reuse, Window
 
+MOST_POLICIES = 4096  # that a window keeps, 'all' included: how many there will be is not known
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -280,13 +282,12 @@ def plan(phi: FeatureMap, config: VectorConfig) -> tuple[Shape, Numbers]:
     if config.stages == "shared":  # mean gradients, discounted values: H is not their unit
         sigma = linear_steps(1, A, d, K)[0] * (1 - config.gamma)
     c, alpha = windows.parse(config.window)
-    most = max(1, config.interactions)  # an episode may end at once
-    slots = windows.largest(c, alpha, most)
+    slots = min(windows.largest(c, alpha, config.interactions), MOST_POLICIES)
     shape = Shape(
         horizon=H,
         stages=1 if config.stages == "shared" else H,
         episodes=B,
-        slots=min(slots, 4096),
+        slots=slots,
         capacity=config.interactions + B * H,
         sweeps=config.sweeps,
         optimistic=config.bonus > 0,
