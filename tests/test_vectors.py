@@ -212,6 +212,11 @@ def test_train_and_evaluate_on_the_command_line(tmp_path):
     played = understudy("evaluate", "a", "--episodes", "3", "--json", cwd=tmp_path)
     assert played.returncode == 0, played.stderr
     assert json.loads(played.stdout)["episodes"] == 3
+    filmed = understudy("watch", "a", "--episodes", "3", "--seconds", "1", "--json", cwd=tmp_path)
+    assert filmed.returncode == 0, filmed.stderr
+    returns = json.loads(filmed.stdout)["returns"]
+    assert np.mean(returns) == pytest.approx(json.loads(played.stdout)["return"])
+    assert (tmp_path / "a/watch.gif").read_bytes().startswith(b"GIF")
     bad = understudy(*args[:3], "fourier", cwd=tmp_path)
     assert bad.returncode == 2
     assert "give 'fourier:ORDER'" in bad.stderr

@@ -18,7 +18,7 @@ An episode that ends stays ended until H, at no cost, in one more coordinate of 
 then the reward's to judge, as everywhere else.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -340,11 +340,27 @@ def play(
     """Returns of the policy; where stages share their weights, of any length."""
     rng, returns = np.random.default_rng([seed, 3]), np.zeros(episodes)
     for i in range(episodes):
-        x, _ = world.reset(seed=seed + i)
-        for h in range(horizon):
-            logits = features(phi, x[None])[0] @ policy[min(h, len(policy) - 1)]
-            x, r, terminated, truncated, _ = world.step(choose(logits, rng))
-            returns[i] += float(r)
-            if terminated or truncated:
-                break
+        *_, returns[i] = episode(world, phi, policy, horizon=horizon, seed=seed + i, rng=rng)
     return returns
+
+
+def episode(
+    world: gymnasium.Env,
+    phi: FeatureMap,
+    policy: np.ndarray,
+    *,
+    horizon: int,
+    seed: int,
+    rng: np.random.Generator,
+) -> Iterator[float]:
+    """One episode: the return so far, as `rollout.play` yields it."""
+    x, _ = world.reset(seed=seed)
+    gained = 0.0
+    yield gained
+    for h in range(horizon):
+        logits = features(phi, x[None])[0] @ policy[min(h, len(policy) - 1)]
+        x, r, terminated, truncated, _ = world.step(choose(logits, rng))
+        gained += float(r)
+        yield gained
+        if terminated or truncated:
+            return

@@ -68,9 +68,9 @@ def train(
                 bar.update(running, completed=done, description=name)
 
             result = vectors.imitate(world, phi, shown, config, seed=seed, progress=progress)
-            horizon = limit if limit and config.stages == "shared" else config.horizon
+            farthest = reach(config, limit)
             played = vectors.play(
-                world, phi, result.policy, horizon=horizon, episodes=20, seed=seed
+                world, phi, result.policy, horizon=farthest, episodes=20, seed=seed
             )
             summary = {
                 "return": float(played.mean()),
@@ -96,33 +96,63 @@ def train(
     return summary
 
 
-def evaluate(run: Path, *, episodes: int, seed: int) -> dict[str, Any]:
-    """Play the stored policy."""
-    if episodes < 1:
-        raise UserError(f"--episodes is {episodes}; it must be at least 1.")
-    keys_of([seed])
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    """A run's policy, and what it takes to play it."""
+
+    env: str
+    policy: np.ndarray
+    phi: FeatureMap
+    horizon: int  # as far as it can be played
+    expert_return: float
+
+
+def load(run: Path) -> Stored:
+    """A finished run's policy, checked."""
     asked, told = store.read_json(run / "config.json", "The run's"), runs.summary(run)
     try:
         given = {k: as_option(k, v, VectorConfig) for k, v in asked["config"].items()}
         config = VectorConfig(**given)
         low, high = np.asarray(asked["low"], float), np.asarray(asked["high"], float)
         env, features, expert = str(asked["env"]), str(asked["features"]), told["expert_return"]
+        expert = float(expert)
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"The run {run} is not one of ours or is damaged ({error}).") from None
     policy = runs.tensors(run / "policy.safetensors", "The policy").get("policy")
     with contextlib.closing(catalog.make(env)) as world:
         phi = feature_map(env, features, world, low, high)
-        if policy is None or policy.ndim != 2 or policy.shape[1] != phi.size + 1:
-            raise UserError(f"The policy of {run} has no weights for {phi.size} features.")
         limit = world.spec.max_episode_steps if world.spec else None
-        horizon = limit if limit and config.stages == "shared" else config.horizon
-        played = vectors.play(world, phi, policy, horizon=horizon, episodes=episodes, seed=seed)
+    if policy is None or policy.ndim != 2 or policy.shape[1] != phi.size + 1:
+        raise UserError(f"The policy of {run} has no weights for {phi.size} features.")
+    return Stored(env, policy, phi, reach(config, limit), expert)
+
+
+def reach(config: VectorConfig, limit: int | None) -> int:
+    """How long an episode of the policy can be: as the task's, where its stages share weights."""
+    return limit if limit and config.stages == "shared" else config.horizon
+
+
+def evaluate(run: Path, *, episodes: int, seed: int) -> dict[str, Any]:
+    """Play the stored policy."""
+    if episodes < 1:
+        raise UserError(f"--episodes is {episodes}; it must be at least 1.")
+    keys_of([seed])
+    stored = load(run)
+    with contextlib.closing(catalog.make(stored.env)) as world:
+        played = vectors.play(
+            world,
+            stored.phi,
+            stored.policy,
+            horizon=stored.horizon,
+            episodes=episodes,
+            seed=seed,
+        )
     return {
         "run": str(run),
-        "env": env,
+        "env": stored.env,
         "return": float(played.mean()),
         "return_std": float(played.std()),
-        "expert_return": float(expert),
+        "expert_return": stored.expert_return,
         "episodes": episodes,
         "seed": seed,
     }

@@ -15,10 +15,11 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from PIL import Image, ImageDraw, ImageFont
 
+from understudy import vectors
 from understudy.demos import rollout
 from understudy.envs import catalog
 from understudy.errors import UserError
-from understudy.experiments import console, store, train
+from understudy.experiments import console, linear_train, runs, store, train
 from understudy.imitation import keys_of
 
 LEAST, MOST = 320, 800  # pixels: smaller frames are enlarged, larger ones reduced
@@ -66,8 +67,12 @@ def watch(
     write = write_gif if out.suffix.lower() == ".gif" else mp4_writer()
     returns, frames = [], 0
     with no_display():
-        deep = (run / "policy.json").exists()
-        show = of_networks(run, seed, seconds, env) if deep else of_a_table(run, seed)
+        if (run / "policy.json").exists():
+            show = of_networks(run, seed, seconds, env)
+        elif runs.method(run) == linear_train.METHOD:
+            show = of_features(run, seed, seconds)
+        else:
+            show = of_a_table(run, seed)
 
         def film(world: gymnasium.Env) -> Iterator[Image.Image]:
             nonlocal frames
@@ -103,6 +108,18 @@ def watch(
         "returns": returns,
         "frames": frames,
     }
+
+
+def of_features(run: Path, seed: int, seconds: int) -> Show:
+    """A policy on features of vectors, a frame a step."""
+    stored, rng = linear_train.load(run), np.random.default_rng([seed, 3])  # as `vectors.play`
+
+    def play(world: gymnasium.Env, i: int) -> Iterator[float]:
+        return vectors.episode(
+            world, stored.phi, stored.policy, horizon=stored.horizon, seed=seed + i, rng=rng
+        )
+
+    return Show(stored.env, None, play, fps=SMOOTH, longest=seconds * SMOOTH)
 
 
 def of_a_table(run: Path, seed: int) -> Show:
