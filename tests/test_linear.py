@@ -110,7 +110,14 @@ MATCHING = {
 }
 
 
-@pytest.mark.parametrize("name", MATCHING)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "equal budget",
+        "trajectories",
+        pytest.param("stationary", marks=pytest.mark.slow),
+    ],
+)
 def test_with_one_hot_features_it_is_the_tabular_learner(name):
     """Same draws, box, known transitions: the same policies and returns over the whole run."""
     config = Config(**MATCHING[name], marks=20)
@@ -165,6 +172,7 @@ def test_the_regressed_backup_by_hand():
     np.testing.assert_allclose(model.expect(2, jnp.asarray(V)), x @ theta[2] + 0.3 * width)
 
 
+@pytest.mark.slow
 def test_learned_transitions_come_close_to_the_truth_and_the_expert():
     lin = random_linear(1, S=8, A=3, H=5, d=4, p=3)
     config = Config(model="learned", counts="stage", batch=4, window="4", interactions=20_000)
@@ -216,6 +224,11 @@ def test_the_ball(seed, d, length):
 def test_settings_that_features_cannot_take(change, says):
     with pytest.raises(UserError, match=says):
         plan(random_linear(0, S=4, A=2, H=4, d=5), Config(**change))
+
+
+def test_too_many_features_to_regress_are_refused():
+    with pytest.raises(UserError, match=r"4,500 features.*--model known"):
+        plan(linear_mdp.one_hot(empty_room(30)), Config(model="learned"))
 
 
 def test_the_box_needs_features_that_average():

@@ -220,6 +220,11 @@ def plan(mdp: MDP | LinearMDP, config: Config) -> Plan:
     if features is not None:
         seen = K * fresh // (1 if config.counts == "shared" else H)
         scale = regression.theory_scale(features.p, H, seen)
+        if config.model == "learned" and features.p > regression.MOST:
+            raise UserError(
+                f"The transitions have {features.p:,} features, more than the {regression.MOST:,} "
+                f"that can be regressed; give --model known, or use fewer features."
+            )
         if config.model == "learned" and features.p > seen:
             raise UserError(
                 f"The transitions have {features.p} features, and a stage sees {seen} of them in "

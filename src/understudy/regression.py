@@ -21,6 +21,7 @@ from understudy.model import Model
 from understudy.occupancy import Points
 
 RIDGE = 1.0  # λ
+MOST = 4096  # features: Λ⁻¹ has as many rows, and as many columns
 
 
 class Regression(eqx.Module):
