@@ -125,7 +125,7 @@ class Torch:
                 for p, q in zip(slow.parameters(), fast.parameters(), strict=True):
                     p.lerp_(q, TUNING.tau)
 
-    def iteration(self, replay, filled, demos):
+    def iteration(self, replay, filled, demos, k=1_000):
         self.anchor.load_state_dict(self.actor.state_dict())
         names = ("obs", "action", "next_obs", "terminated")
         for _ in range(CONFIG.reward_steps):
@@ -145,7 +145,7 @@ class Torch:
             self.policy_step(*batch, reward, noise[0], noise[1])
         with torch.no_grad():
             for p, q in zip(self.average.parameters(), self.actor.parameters(), strict=True):
-                p.lerp_(q, 1 / (1 + CONFIG.average))
+                p.lerp_(q, 1 / (1 + CONFIG.average * k))
 
     def copy(self, state):
         """Take the weights of a JAX state."""

@@ -40,8 +40,9 @@ class DeepConfig:
     """How strongly the policy is held to the one before (1 / step size of the mirror step)."""
     anchor: int = 1
     """That policy is renewed every so many iterations."""
-    average: int = 50
-    """Iterations over which the weights of the policy that is kept are averaged; 0: the last."""
+    average: float = 0.1
+    """The policy that is kept averages the weights over this latest part of the run; 0: it is the
+    last."""
     entropy: float | None = 0.02
     """Weight of the policy's entropy; None: tuned as in SAC, to −1 per action dimension."""
     gamma: float = 0.99
@@ -54,7 +55,7 @@ class DeepConfig:
     """Layer norm in the critics."""
     actor_rate: float = 3e-4
     """Adam's rate for the actor."""
-    final_rate: float = 0.1
+    final_rate: float = 0.01
     """What is left of it at the end, as a share; it falls linearly."""
     critic_rate: float = 3e-4
     """Adam's rate for the critics."""
@@ -82,10 +83,12 @@ class DeepConfig:
     """Standardise observations by the demonstrations' mean and deviation."""
     warm_start: Literal["none", "clone"] = "none"
     """Begin with the actor cloned from the demonstrations."""
-    warmup: int = 1_000
-    """First interactions, in which discriminator and critics learn and the actor stays."""
-    hold: int = 0
-    """Interactions after that in which the policy is held to the one it began with."""
+    warmup: int | None = None
+    """First interactions, in which discriminator and critics learn and the actor stays; None:
+    1,000, or 5,000 after cloning."""
+    hold: int | None = None
+    """Interactions after that in which a clone is held to itself, not to the policy before; None:
+    all."""
     marks: int = 20
     """How often the policy is measured along the way."""
     episodes: int = 10
@@ -100,7 +103,7 @@ PAPER = DeepConfig(
     policy_steps=5,
     batch=256,
     kl=0.1,
-    average=0,
+    average=0.0,
     entropy=0.0,
     gamma=0.99,
     tau=0.005,
@@ -133,9 +136,10 @@ def check_deep(config: DeepConfig) -> None:
         value = getattr(config, name)
         if value is not None and not 1 <= value <= most:
             raise UserError(f"--{_flag(name)} is {value}; it must be from 1 to {most:,}.")
-    for name in ("warmup", "hold", "average"):
-        if not 0 <= getattr(config, name) <= most:
-            raise UserError(f"--{name} is {getattr(config, name)}; it must be zero or more.")
+    for name in ("warmup", "hold"):
+        value = getattr(config, name)
+        if value is not None and not 0 <= value <= most:
+            raise UserError(f"--{name} is {value}; it must be zero or more.")
     for name in ("kl", "entropy", "penalty", "penalty_centre"):
         value = getattr(config, name)
         if value is not None and not (math.isfinite(value) and value >= 0):
@@ -147,8 +151,10 @@ def check_deep(config: DeepConfig) -> None:
         value = getattr(config, name)
         if not 0 < value <= 1:
             raise UserError(f"--{_flag(name)} is {value}; it must be above 0 and at most 1.")
-    if not 0 <= config.demo_share < 1:
-        raise UserError(f"--demo-share is {config.demo_share}; it must be from 0 to below 1.")
+    for name in ("demo_share", "average"):
+        value = getattr(config, name)
+        if not 0 <= value < 1:
+            raise UserError(f"--{_flag(name)} is {value}; it must be from 0 to below 1.")
 
 
 def _flag(name: str) -> str:

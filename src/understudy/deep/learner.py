@@ -183,7 +183,8 @@ def step(
 
     gauge, drift = measure(state.gauge, before, state.agent.actor, practised, settings)
     # Single iterates jump about; their running mean does not, as the mixture of Cor. 4.9.
-    average = toward(state.average, state.agent.actor, 1 / (1 + settings.config.average))
+    share = 1 / (1 + settings.config.average * k.astype(jnp.float32))
+    average = toward(state.average, state.agent.actor, share)
     state = dataclasses.replace(state, gauge=gauge, average=average)
     return state, Info(window=N, drift=drift, **judged, **played)
 

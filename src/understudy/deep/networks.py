@@ -46,7 +46,7 @@ def standardise(x: In) -> In:
     return centred * jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + 1e-5)
 
 
-def toward(slow: Tree, fast: Tree, share: float) -> Tree:
+def toward(slow: Tree, fast: Tree, share: float | Array) -> Tree:
     """The weights of `slow`, a share of the way to those of `fast`."""
     return jax.tree.map(lambda a, b: a + share * (b - a), slow, fast)
 

@@ -185,9 +185,14 @@ def expert_points(
 
 def phase(config: DeepConfig, n: int) -> Phase:
     """What the actor does after so many interactions."""
-    if n < config.warmup:
+    cloned = config.warm_start == "clone"
+    warmup = config.warmup
+    if warmup is None:
+        warmup = 5_000 if cloned else 1_000
+    if n < warmup:
         return "wait"
-    return "hold" if n < config.warmup + config.hold else "go"
+    held = cloned and (config.hold is None or n < warmup + config.hold)
+    return "hold" if held else "go"
 
 
 def imitation(
