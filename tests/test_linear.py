@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from understudy import features, linear, loop, regression
 from understudy import mdp as mdps
 from understudy.config import Config
+from understudy.demos import rollout
 from understudy.envs import linear_mdp
 from understudy.envs.empty_room import demonstrations, empty_room
 from understudy.envs.linear_mdp import random_linear
@@ -180,11 +181,38 @@ def test_learned_transitions_come_close_to_the_truth_and_the_expert():
     assert (result.returns[:, -1] >= 0.95 * result.expert_return).all()
 
 
+def test_the_theorys_bonus_by_hand():
+    """√(p log(1 + n L²/p) + 2 log(H/δ)) + √p, and L² by the definition."""
+    by_hand = np.sqrt(5 * np.log(1 + 300 * 2.5 / 5) + 2 * np.log(3 / 0.05)) + np.sqrt(5)
+    assert regression.theory_scale(5, 3, 300, 2.5) == pytest.approx(by_hand)
+    lin = random_linear(7, S=6, A=2, H=3, d=3)
+    whole = np.abs(features.vectors(lin.psi)).sum(2)  # (S, A, p)
+    assert regression.largest(lin.psi) == pytest.approx((whole**2).sum(-1).max())
+    assert regression.largest(linear_mdp.one_hot(lin.mdp).psi) == lin.mdp.succ.shape[-1]
+
+
+def test_an_expert_that_no_policy_can_be_gets_no_verdict():
+    """Two episodes of a world that rolls dice are no policy's occupancy: Lemma 3.2 is silent."""
+    lin = random_linear(5, S=8, A=3, H=5, d=6)
+    best = np.asarray(mdps.optimum(lin.mdp, lin.mdp.reward)[0])
+    seen = rollout.sample(lin.mdp, best, 2, seed=0)
+    of = {name: imitate(lin, who, Config(batch=1, window="4", interactions=2_000), seeds=[0])
+          for name, who in (("shown", seen), ("optimal", None))}  # fmt: skip
+    assert of["shown"].regret.slack[0, -1] < 0
+    assert of["optimal"].regret.slack[0, -1] >= 0
+    planned = plan(lin, Config(batch=1, window="4", interactions=2_000))
+    for name, who, verdict in (("shown", seen, None), ("optimal", None, True)):
+        regret = jax.tree.map(lambda x: x[0], of[name].regret)
+        told = ledger(regret, planned, pose(lin, who))
+        assert told["slack"]["holds"] is verdict
+        assert (told["ail"]["bound"] is None) == (verdict is None)
+
+
 def test_the_theorys_bonus_is_optimistic():
     """xᵀθ̂ + κ‖x‖ ≥ xᵀθ at every (h, s, a) and any V, after few and after many transitions."""
     lin, rng = random_linear(7, S=6, A=2, H=3, d=3), np.random.default_rng(0)
     learned = regression.nothing(lin, shared=False)
-    kappa = regression.theory_scale(lin.p, 3, 300)
+    kappa = regression.theory_scale(lin.p, 3, 300, regression.largest(lin.psi))
     observe = jax.jit(lambda *new: regression.observe(*new, 1.0))
     for _ in range(10):
         V = jnp.asarray(rng.uniform(-1, 1, (3, 6)))

@@ -20,7 +20,7 @@ from understudy.errors import UserError
 
 LOW = np.array([-2.4, -2.5, -0.21, -2.5])
 SHAPE = vectors.Shape(
-    horizon=4, stages=4, episodes=2, slots=3, capacity=40, sweeps=1, optimistic=True
+    horizon=4, shared=False, episodes=2, slots=3, capacity=40, sweeps=1, optimistic=True
 )
 
 
@@ -63,47 +63,95 @@ def test_a_users_features_are_checked():
         flat(np.zeros((3, 4)))
 
 
-def some_state(rng, A=2, d=5):
-    state = vectors.init(FeatureMap(lambda x: x, A, d - 1), SHAPE)
+def some_state(rng, shape, A=2, d=5):
+    """Six transitions, the last into an ended episode, large enough to be cut and projected."""
+    state = vectors.init(FeatureMap(lambda x: x, A, d - 1), shape)
+    here, ahead = rng.normal(size=(8, d)) / 3, 2 * rng.normal(size=(8, A, d))
+    here[:, -1], ahead[..., -1] = 0, 0  # which only an ended episode has
+    ahead[5] = np.eye(d)[-1]
     fresh = vectors.Fresh(
-        here=jnp.asarray(rng.normal(size=(8, d)) / 3).at[6:].set(0),
-        ahead=jnp.asarray(rng.normal(size=(8, A, d)) / 3).at[6:].set(0),
+        here=jnp.asarray(here).at[6:].set(0),
+        ahead=jnp.asarray(ahead).at[6:].set(0),
         count=jnp.asarray(6, jnp.int32),
-        expectation=jnp.asarray(rng.normal(size=(4, d))),
+        expectation=jnp.asarray(rng.normal(size=(shape.stages, d))),
     )
-    return dataclasses.replace(state, policy=jnp.asarray(rng.normal(size=(4, d)))), fresh
+    return dataclasses.replace(state, policy=jnp.asarray(rng.normal(size=(shape.stages, d)))), fresh
+
+
+def numbers_of(gamma):
+    return vectors.Numbers(
+        *(jnp.asarray(x) for x in (0.1, 2.0, gamma, 0.2)),
+        vectors.Reuse(jnp.asarray(3.0), jnp.asarray(0.0), jnp.zeros(3)),
+    )
+
+
+def by_hand(fresh, expert):
+    """Λ⁻¹, μ_1 and the bonus in plain NumPy."""
+    here, ahead = np.asarray(fresh.here[:6]), np.asarray(fresh.ahead[:6])
+    inverse = np.linalg.inv(np.eye(5) + here.T @ here)
+    mu = 2.0 * np.asarray(expert - fresh.expectation)
+    norm = np.linalg.norm(mu, axis=-1, keepdims=True)
+    assert (norm > np.sqrt(5)).any()  # the projection binds
+    width = 0.2 * np.sqrt(np.einsum("nad,de,nae->na", ahead, inverse, ahead))
+    width[5] = 0  # nothing is unknown of an ended episode
+    return here, ahead, inverse, mu * np.minimum(1, np.sqrt(5) / norm), width
+
+
+def value(ahead, Q, policy, width, reach):
+    """V̂ at the transitions' ends, and whether the cut binds."""
+    full = ahead @ Q + width
+    weight = np.exp(ahead @ np.asarray(policy))
+    V = (weight / weight.sum(-1, keepdims=True) * np.clip(full, -reach, reach)).sum(-1)
+    return V, (np.abs(full) > reach).any()
 
 
 def test_an_iteration_by_hand():
     """Least-squares value iteration, window and mirror step in plain NumPy, stage by stage."""
     rng = np.random.default_rng(3)
-    state, fresh = some_state(rng)
-    numbers = vectors.Numbers(
-        *(jnp.asarray(x) for x in (0.1, 0.3, 1.0, 0.2)),
-        vectors.Reuse(jnp.asarray(3.0), jnp.asarray(0.0), jnp.zeros(3)),
-    )
-    expert = jnp.asarray(rng.normal(size=(4, 5)))
+    state, fresh = some_state(rng, SHAPE)
+    numbers, expert = numbers_of(1.0), jnp.asarray(rng.normal(size=(4, 5)))
     after = vectors.step(state, fresh, expert, numbers, SHAPE)
-    here, ahead = np.asarray(fresh.here[:6]), np.asarray(fresh.ahead[:6])
-    inverse = np.linalg.inv(np.eye(5) + here.T @ here)
+    here, ahead, inverse, mu, width = by_hand(fresh, expert)
     np.testing.assert_allclose(after.inverse, inverse, atol=1e-12)
-    mu = 0.3 * np.asarray(expert - fresh.expectation)
-    mu *= np.minimum(1, np.sqrt(5) / np.linalg.norm(mu, axis=-1, keepdims=True))
     np.testing.assert_allclose(after.mu, mu)
-    w = np.zeros((4, 5))
-    width = 0.2 * np.sqrt(np.einsum("nad,de,nae->na", ahead, inverse, ahead))
+    w, cut = np.zeros((4, 5)), []
     for h in (2, 1, 0):
-        reach = (3 - h) * np.sqrt(5)
-        Q = np.clip(ahead @ (mu + w)[h + 1] + width, -reach, reach)
-        logits = np.exp(ahead @ np.asarray(state.policy[h + 1]))
-        V = (logits / logits.sum(-1, keepdims=True) * Q).sum(-1)
+        Q, reach = (mu + w)[h + 1], (3 - h) * np.sqrt(5)
+        V, bound = value(ahead, Q, state.policy[h + 1], width, reach)
+        cut.append(bound)
         w[h] = inverse @ here.T @ V
-        w[h, -1] = (mu + w)[h + 1, -1]  # an ended episode stays ended
+        w[h, -1] = Q[-1]  # an ended episode stays ended
+    assert all(cut)
     np.testing.assert_allclose(after.w, w, atol=1e-12)
     np.testing.assert_allclose(after.policy, np.asarray(state.policy) + 0.1 * (mu + w), atol=1e-12)
-    again = vectors.step(after, fresh, expert, numbers, SHAPE)  # behind, over the padding
+    second = dataclasses.replace(fresh, expectation=fresh.expectation + 1)
+    again = vectors.step(after, second, expert, numbers, SHAPE)  # behind, over the padding
     np.testing.assert_allclose(again.memory.here[:12], np.tile(here, (2, 1)))
     assert int(again.memory.count) == 12
+    moved = mu + 2.0 * np.asarray(expert - fresh.expectation - 0.5)  # the mean of two segments
+    moved *= np.minimum(1, np.sqrt(5) / np.linalg.norm(moved, axis=-1, keepdims=True))
+    np.testing.assert_allclose(again.mu, moved)
+
+
+def test_shared_stages_by_hand():
+    """Three discounted sweeps of one set of weights, from where the last iteration ended."""
+    rng = np.random.default_rng(4)
+    shape = dataclasses.replace(SHAPE, shared=True, sweeps=3)
+    state, fresh = some_state(rng, shape)
+    begun = jnp.asarray(rng.normal(size=(1, 5)))
+    state = dataclasses.replace(state, w=begun)
+    expert = jnp.asarray(rng.normal(size=(1, 5)))
+    after = vectors.step(state, fresh, expert, numbers_of(0.5), shape)
+    here, ahead, inverse, mu, width = by_hand(fresh, expert)
+    w, cut = np.asarray(begun[0]), []
+    for _ in range(3):
+        Q = mu[0] + w
+        V, bound = value(ahead, Q, state.policy[0], width, np.sqrt(5) / 0.5)
+        cut.append(bound)
+        w = 0.5 * inverse @ here.T @ V
+        w[-1] = 0.5 * Q[-1]
+    assert any(cut)
+    np.testing.assert_allclose(after.w[0], w, atol=1e-12)
 
 
 def test_ended_episodes_stay_ended():
@@ -114,7 +162,7 @@ def test_ended_episodes_stay_ended():
     )
     f = vectors.of_demonstrations(phi, demos, SHAPE)
     np.testing.assert_allclose(f, [[0.1, 0], [-0.2, 0], [0, 1], [0, 1]])
-    shared = dataclasses.replace(SHAPE, stages=1)
+    shared = dataclasses.replace(SHAPE, shared=True)
     np.testing.assert_allclose(vectors.of_demonstrations(phi, demos, shared), [[-0.025, 0.5]])
     cut = dataclasses.replace(demos, terminated=[False])
     with pytest.raises(UserError, match="cut off after 2 of 4 steps"):
@@ -125,7 +173,8 @@ def test_ended_episodes_stay_ended():
 
 
 def test_practice_is_what_the_environment_did():
-    world, shape = gymnasium.make("CartPole-v1"), dataclasses.replace(SHAPE, horizon=60, stages=1)
+    world = gymnasium.make("CartPole-v1")
+    shape = dataclasses.replace(SHAPE, horizon=60, shared=True)
     phi = basis.parse("fourier:1", LOW, -LOW, 2)
     policy, rng = np.zeros((1, phi.size + 1)), np.random.default_rng(0)
     fresh, returns = vectors.practise(world, phi, policy, shape, rng)

@@ -12,7 +12,7 @@ import numpy as np
 
 from understudy.errors import UserError
 
-MOST = 4096  # features: Λ⁻¹ has as many rows, and as many columns
+MOST = 4096  # functions of a basis
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ A `Config` says what a user wants; `plan` turns it into the learner's `Protocol`
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -218,12 +219,14 @@ def plan(mdp: MDP | LinearMDP, config: Config) -> Plan:
         )
     scale = theory_scale(H, S, A, K)
     if features is not None:
-        seen = K * fresh // (1 if config.counts == "shared" else H)
-        scale = regression.theory_scale(features.p, H, seen)
-        if config.model == "learned" and features.p > regression.MOST:
+        seen = -(-K * fresh // (1 if config.counts == "shared" else H))
+        scale = regression.theory_scale(features.p, H, seen, regression.largest(features.psi))
+        stages = 1 if config.counts == "shared" else H
+        if config.model == "learned" and stages * features.p**2 > regression.MOST**2:
+            most = math.isqrt(regression.MOST**2 // stages)
             raise UserError(
-                f"The transitions have {features.p:,} features, more than the {regression.MOST:,} "
-                f"that can be regressed; give --model known, or use fewer features."
+                f"The transitions have {features.p:,} features, more than the {most:,} that can be "
+                f"regressed; give --model known, or use fewer features."
             )
         if config.model == "learned" and features.p > seen:
             raise UserError(

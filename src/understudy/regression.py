@@ -13,9 +13,11 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from understudy.envs.linear_mdp import LinearMDP
+from understudy.features import Features
 from understudy.mdp import at
 from understudy.model import Model
 from understudy.occupancy import Points
@@ -99,11 +101,22 @@ class Regressed(Model):
         return jnp.zeros(self.linear.mdp.shape[1:])
 
 
-def theory_scale(p: int, H: int, n: int, delta: float = 0.05) -> float:
+def largest(psi: Features) -> float:
+    """L² = max_{s,a} Σ_i (Σ_c |ψ_i(s,a,c)|)², so that ‖∫ψV‖² ≤ L² for values within [−1, 1]. It is
+    at most p where each ψ_i is a transition kernel, and C where ψ is one-hot."""
+    index, value = np.asarray(psi.index), np.abs(np.asarray(psi.value))
+    rows = math.prod(index.shape[:2])
+    key = np.arange(rows)[:, None] * psi.size + index.reshape(rows, -1)
+    places, entry = np.unique(key, return_inverse=True)
+    reach = np.bincount(entry.ravel(), weights=value.ravel())  # Σ_c |ψ_i(s,a,c)|
+    return float(np.bincount(places // psi.size, weights=reach**2, minlength=rows).max())
+
+
+def theory_scale(p: int, H: int, n: int, L2: float, delta: float = 0.05) -> float:
     """The κ under which xᵀθ̂ + κ‖x‖_{Λ⁻¹} is optimistic for every x with probability 1−δ, from n
-    transitions a stage: √(p log(1 + n) + 2 log(H/δ)) + √p.
+    transitions a stage: √(p log(1 + n L²/p) + 2 log(H/δ)) + √p.
 
     Abbasi-Yadkori et al. (2011, Thm 2), a union over stages: noise of values within [−1, 1] is
-    1-sub-Gaussian, ‖θ‖ ≤ √p, and ‖x‖² ≤ p where each ψ_i is a transition kernel; λ = 1.
+    1-sub-Gaussian, ‖θ‖ ≤ √p, ‖x‖ ≤ L (see `largest`), λ = 1.
     """
-    return math.sqrt(p * math.log(1 + n) + 2 * math.log(H / delta)) + math.sqrt(p)
+    return math.sqrt(p * math.log(1 + n * L2 / p) + 2 * math.log(H / delta)) + math.sqrt(p)

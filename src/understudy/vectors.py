@@ -34,7 +34,7 @@ from understudy.config import VectorConfig, check_vectors
 from understudy.demos import Demonstrations
 from understudy.errors import UserError
 from understudy.mdp import at
-from understudy.regression import RIDGE, add
+from understudy.regression import MOST, RIDGE, add
 from understudy.updates import ascend, linear_steps, project_ball
 from understudy.window import Gauge, Reuse, Window
 
@@ -46,12 +46,17 @@ class Shape:
     """The shapes of a run."""
 
     horizon: int
-    stages: int  # T: H, or 1 where all stages share their weights
+    shared: bool  # all stages share their weights
     episodes: int  # B, per iteration
     slots: int  # policies kept
     capacity: int  # transitions kept: all
     sweeps: int  # backups per iteration, where stages share their weights
     optimistic: bool  # a bonus, or none
+
+    @property
+    def stages(self) -> int:
+        """T, sets of weights."""
+        return 1 if self.shared else self.horizon
 
 
 class Numbers(eqx.Module):
@@ -150,11 +155,12 @@ def evaluate(
     shape: Shape,
 ) -> Float[Array, "T d"]:
     """ŵ_h for π_{k−1} and μ_k: backwards from stage H, or some sweeps of the shared weights."""
-    root, H, T = jnp.sqrt(mu.shape[1] * 1.0), shape.horizon, shape.stages
+    root, H = jnp.sqrt(mu.shape[1] * 1.0), shape.horizon
     width = jnp.zeros(memory.ahead.shape[:2])
     if shape.optimistic:
         square = jnp.einsum("mad,de,mae->ma", memory.ahead, inverse, memory.ahead)
         width = numbers.bonus * jnp.sqrt(jnp.maximum(square, 0))
+        width = jnp.where(memory.ahead[..., -1] > 0, 0, width)  # of an ended one all is known
 
     def backup(
         Q: Float[Array, " d"], policy: Float[Array, " d"], reach: Array
@@ -165,7 +171,7 @@ def evaluate(
         w = inverse @ (memory.here.T @ V)
         return numbers.gamma * w.at[-1].set(Q[-1])
 
-    if T == 1:
+    if shape.shared:
         reach = root / (1 - numbers.gamma)
 
         def sweep(_: Array, w: Array) -> Array:
@@ -197,7 +203,7 @@ def practise(
     rng: np.random.Generator,
 ) -> tuple[Fresh, np.ndarray]:
     """B episodes of at most H steps with π: what was seen, and their returns."""
-    T, H, d = shape.stages, shape.horizon, phi.size + 1
+    H, d = shape.horizon, phi.size + 1
     here = np.zeros((shape.episodes * H, d))
     ahead = np.zeros((shape.episodes * H, phi.actions, d))
     expectation, returns, n = np.zeros((H, d)), np.zeros(shape.episodes), 0
@@ -205,8 +211,13 @@ def practise(
         x, _ = world.reset(seed=int(rng.integers(2**31)))
         now = features(phi, x[None])[0]
         for h in range(H):
-            a = choose(now @ policy[h if T > 1 else 0], rng)
-            x, r, terminated, _, _ = world.step(a)
+            a = choose(now @ policy[0 if shape.shared else h], rng)
+            x, r, terminated, truncated, _ = world.step(a)
+            if truncated and not terminated and h < H - 1:
+                raise UserError(
+                    f"The environment cut an episode off after {h + 1} steps; use a horizon of at "
+                    f"most {h + 1}, not {H}."
+                )
             here[n], returns[b] = now[a], returns[b] + float(r)
             expectation[h] += now[a]
             now = features(phi, x[None])[0]
@@ -217,7 +228,7 @@ def practise(
             ahead[n], n = now, n + 1
             if terminated:
                 break
-    f = mean_over_stages(expectation / shape.episodes, T)
+    f = mean_over_stages(expectation / shape.episodes, shape)
     return Fresh(*map(jnp.asarray, (here, ahead, np.int32(n), f))), returns
 
 
@@ -227,9 +238,9 @@ def choose(logits: np.ndarray, rng: np.random.Generator) -> int:
     return int(np.searchsorted(np.cumsum(weight), rng.random() * weight.sum(), side="right"))
 
 
-def mean_over_stages(f: Float[np.ndarray, "H d"], stages: int) -> Float[np.ndarray, "T d"]:
+def mean_over_stages(f: Float[np.ndarray, "H d"], shape: Shape) -> Float[np.ndarray, "T d"]:
     """f_h, or the mean where all stages share one reward."""
-    return f if stages > 1 else f.mean(0, keepdims=True)
+    return f.mean(0, keepdims=True) if shape.shared else f
 
 
 def of_demonstrations(phi: FeatureMap, demos: Demonstrations, shape: Shape) -> Float[Array, "T d"]:
@@ -250,7 +261,7 @@ def of_demonstrations(phi: FeatureMap, demos: Demonstrations, shape: Shape) -> F
         chosen = features(phi, x[:steps])[np.arange(steps), a[:steps].astype(int)]
         f[:steps] += chosen
         f[steps:, -1] += 1
-    return jnp.asarray(mean_over_stages(f / len(demos), shape.stages))
+    return jnp.asarray(mean_over_stages(f / len(demos), shape))
 
 
 # --- a whole run -------------------------------------------------------------------------------
@@ -272,6 +283,15 @@ def plan(phi: FeatureMap, config: VectorConfig) -> tuple[Shape, Numbers]:
     H, d, A, B = config.horizon, phi.size + 1, phi.actions, config.batch
     if A < 2:
         raise UserError("The environment has one action; there is nothing to learn.")
+    if d > MOST:
+        raise UserError(
+            f"There are {d:,} features, more than the {MOST:,} that can be regressed; use fewer."
+        )
+    if config.window.strip().lower() == "adaptive":
+        raise UserError(
+            "The window is 'adaptive', which on features of vectors it cannot be; give a number of "
+            "policies, 'all', or 'c*k^a' such as '2*k^0.4'."
+        )
     if d > config.interactions:
         raise UserError(
             f"{d} features are more than {config.interactions} interactions can tell apart; "
@@ -285,7 +305,7 @@ def plan(phi: FeatureMap, config: VectorConfig) -> tuple[Shape, Numbers]:
     slots = min(windows.largest(c, alpha, config.interactions), MOST_POLICIES)
     shape = Shape(
         horizon=H,
-        stages=1 if config.stages == "shared" else H,
+        shared=config.stages == "shared",
         episodes=B,
         slots=slots,
         capacity=config.interactions + B * H,

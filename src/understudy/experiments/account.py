@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from understudy import linear
+from understudy import occupancy as occupancies
 from understudy.experiments import runs
 from understudy.imitation import AnyProblem, Plan
 from understudy.loop import Glimpse
@@ -15,6 +16,8 @@ from understudy.model import theory_scale
 from understudy.theory import bounds, check
 from understudy.theory.bounds import Sizes
 from understudy.theory.ledger import Regret
+
+FLOW_TOLERANCE = 1e-6  # that of a given occupancy
 
 
 class Outcome(NamedTuple):
@@ -72,6 +75,12 @@ def step_sizes(planned: Plan) -> dict[str, float]:
     return {"sigma" if mirror else "ascent": float(step), "eta": float(planned.settings.eta)}
 
 
+def feasible(problem: AnyProblem) -> bool:
+    """Whether the expert that the ledger compares with can be a policy at all."""
+    expert = problem.expert if problem.truth is None else problem.truth
+    return float(occupancies.flow_gap(problem.mdp, expert)) < FLOW_TOLERANCE
+
+
 def ledger(regret: Regret, planned: Plan, problem: AnyProblem) -> dict[str, Any]:
     """The regret at the end of one run, each term beside its bounds."""
     H, S, A = problem.mdp.shape
@@ -92,6 +101,8 @@ def ledger(regret: Regret, planned: Plan, problem: AnyProblem) -> dict[str, Any]
         staged=not p.stationary_reward,
         bonus_scale=None if p.known else float(settings.bonus) / whole_bonus,
         rewards=rewards,
+        feasible=feasible(problem),
+        corrected=p.correction != "none",
     )
     last = jax.tree.map(lambda x: x[-1], regret)
     size = Sizes(S=S, A=A, H=H, K=K, B=p.lanes)

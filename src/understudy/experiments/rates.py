@@ -135,7 +135,7 @@ def claims(stored: Sequence[StoredRun]) -> list[dict[str, Any]]:
         )
     )
     rows = [(run, name, row) for run in stored for name, row in run.summary["ledger"].items()]
-    failed = [f"{run.folder.name}: {name}" for run, name, row in rows if not row["holds"]]
+    failed = [f"{run.folder.name}: {name}" for run, name, row in rows if row["holds"] is False]
     bounded = sum(row.get("bound") is not None for _, _, row in rows)
     judged.append(
         decide(

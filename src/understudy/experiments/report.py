@@ -243,7 +243,7 @@ def account(cell: Cell) -> Json | None:
                 key: average(row.get(key) for row in rows)
                 for key in ("measured", "bound", "sharp_bound")
             }
-            holds = all(bool(row.get("holds")) for row in rows)
+            holds = all(row.get("holds") is not False for row in rows)
             bounds.append({"term": term, **columns, "holds": holds})
     return named(cell) | {
         "env": cell.env,

@@ -214,6 +214,9 @@ def summary_table(summary: dict[str, Any]) -> Table:
     return t
 
 
+VERDICT = {True: "yes", False: "NO", None: "-"}
+
+
 def ledger_table(ledger: dict[str, Any]) -> Table:
     """Regret, term by term, beside the bounds."""
     t = Table(title="Regret ledger")
@@ -222,5 +225,5 @@ def ledger_table(ledger: dict[str, Any]) -> Table:
     for name, row in ledger.items():
         shown = [row.get(key) for key in ("measured", "bound", "sharp_bound")]
         cells = ["-" if value is None else f"{value:,.4g}" for value in shown]
-        t.add_row(name.replace("_", " "), *cells, "yes" if row["holds"] else "NO")
+        t.add_row(name.replace("_", " "), *cells, VERDICT[row["holds"]])
     return t

@@ -185,7 +185,7 @@ class Rewards:
 
 def ball(d: int) -> Rewards:
     """‖μ_h‖₂ ≤ √d, the appendix's. Rewards are then in [−√d, √d], and Q in (H−h+1) times that; its
-    proofs write 0 ≤ Q ≤ H√d. Only our sharp forms use the width."""
+    proofs write 0 ≤ Q ≤ H√d. The paper's stability is kept as it is printed."""
     root = math.sqrt(d)
     return Rewards(most=root, width=2 * root, diameter=2 * root)
 
