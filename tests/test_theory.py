@@ -148,6 +148,31 @@ def test_linear_bounds_by_hand():
     expected += 2 * 6 * np.sqrt(np.log(2 / 0.05) * energy / 2)
     found = bounds.linear_estimation(size, 0.3, ball, np.ones(100, int))
     assert found == pytest.approx(expected)
+    # the box, K = 3 and N = 1, 2, 2: c = (1.5, 1, 0.5), and two updates reuse one policy each
+    energy = (1.5**2 + 1 + 0.5**2) / 2
+    expected = 2 * 3 * np.sqrt(2 * np.log(8 / 0.05) * energy)
+    expected += 2 * 1 * np.sqrt(np.log(2 / 0.05) * energy / 2) + 2 * 0.3 * 2 * 2
+    assert bounds.linear_estimation(size, 0.3, box, [1, 2, 2]) == pytest.approx(expected)
+    boxed = 2 * np.log(4) / sigma + sigma * 100 * 8 / 8 + 120 + 2
+    assert bounds.linear_policy_regret(size, sigma, 0.3, box) == pytest.approx(boxed)
+
+
+def test_the_sharp_step_on_the_ball_is_tight():
+    """Two actions, π = ½, Q = ±R: TV is σR/2 for small σ, the bound of range 2R."""
+    ball, sigma = bounds.ball(9), 1e-4
+    R = 5 * 3  # H = 5 stages of rewards up to √9
+    pi = np.exp(sigma * np.array([R, -R])) / np.exp(sigma * np.array([R, -R])).sum()
+    tv = np.abs(pi - 0.5).sum() / 2
+    assert tv <= bounds.sharp_linear_tv_step(5, sigma, ball)
+    assert tv == pytest.approx(bounds.sharp_linear_tv_step(5, sigma, ball), rel=1e-5)
+
+
+def test_the_printed_orders_have_the_appendixs_powers_of_d():
+    size = Sizes(S=1, A=2, H=3, K=100, B=2)
+    one, many = (bounds.linear_order(size, d, 4.0, sharp=False) for d in (1, 16))
+    for term, power in (("policy", 3), ("optimisation", 1), ("shift", 1.5), ("estimation", 2)):
+        ratio = getattr(many, term) / getattr(one, term)
+        assert ratio == pytest.approx(16 ** (power / 2)), term
 
 
 def test_the_linear_best_window_balances_shift_and_estimation():
