@@ -2,21 +2,24 @@
 
 import dataclasses
 import json
+import shutil
 
 import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 from test_cli import understudy
 
 from understudy import basis, vectors
 from understudy import mdp as mdps
 from understudy.basis import FeatureMap
-from understudy.config import VectorConfig
+from understudy.config import Config, VectorConfig
 from understudy.demos import Demonstrations, scripted
 from understudy.envs import wide_grid
 from understudy.errors import UserError
+from understudy.experiments import linear_train, report, train, watch
 
 LOW = np.array([-2.4, -2.5, -0.21, -2.5])
 SHAPE = vectors.Shape(
@@ -45,7 +48,8 @@ def test_bases_by_hand():
     [
         ("fourier", "give 'fourier:ORDER'"),
         ("wavelet:3", "give 'fourier:ORDER'"),
-        ("radial:0", "makes 0 features"),
+        ("radial:0", "with a number from 1"),
+        ("fourier:" + "9" * 5000, "with a number from 1"),
         ("fourier:20", "makes 194,481 features"),
     ],
 )
@@ -295,3 +299,72 @@ def test_advice_for_linear_mdps(tmp_path):
     bad = understudy("advise", *args, cwd=tmp_path)
     assert bad.returncode == 2
     assert "--features" in bad.stderr
+
+
+# --- stored runs ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """A short run of each kind: on features, and in a table."""
+    folder = tmp_path_factory.mktemp("stored")
+    short = VectorConfig(interactions=100, horizon=50)
+    linear_train.train("CartPole-v1", "fourier:1", short, out=folder / "linear")
+    train.train("EmptyRoom-3x3", Config(interactions=100), out=folder / "table")
+    return folder
+
+
+def tampered(run, folder, **changes):
+    """A copy of a run with another config."""
+    shutil.copytree(run, folder)
+    asked = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**asked, **changes}))
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["linear", "table"])
+@pytest.mark.parametrize("verb", ["evaluate", "watch"])
+def test_a_runs_folder_cannot_run_code(kind, verb, stored, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "evil.py").write_text("open('ran', 'w')\nclass Env: pass\n")
+    run = tampered(stored / kind, tmp_path / "run", env="evil:Env")
+    module = linear_train if kind == "linear" else train
+    with pytest.raises(UserError, match="say --env evil:Env"):
+        watch.watch(run) if verb == "watch" else module.evaluate(run, episodes=1, seed=0)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"config": [1]}, "damaged"),
+        ({"low": 0.0, "high": 1.0}, "limits"),
+        ({"low": [0.0] * 4, "high": [0.0] * 4}, "limits"),
+        ({"env": "Blackjack-v1"}, "observations"),
+        ({"config": {"horizon": -5}}, "damaged"),
+        ({"features": "fourier:" + "9" * 5000}, "with a number from 1"),
+    ],
+)
+def test_a_damaged_run_is_refused_in_a_sentence(change, says, stored, tmp_path):
+    with pytest.raises(UserError, match=says):
+        linear_train.load(tampered(stored / "linear", tmp_path / "run", **change))
+
+
+def test_weights_that_are_none_are_refused(stored, tmp_path):
+    shutil.copytree(stored / "linear", tmp_path / "run")
+    kept = load_file(tmp_path / "run/policy.safetensors")
+    for policy in (kept["policy"] * np.nan, kept["policy"][:0]):
+        save_file({**kept, "policy": policy}, tmp_path / "run/policy.safetensors")
+        with pytest.raises(UserError, match=r"NaN or infinite|no weights"):
+            linear_train.load(tmp_path / "run")
+
+
+def test_runs_of_different_kinds_share_a_report(stored, tmp_path):
+    """What differs between two of them, a third may lack."""
+    for name, rewards in (("a", "box"), ("b", "ball")):
+        config = Config(interactions=100, ledger=False)
+        train.train(
+            "EmptyRoom-3x3", config, out=tmp_path / name, features="onehot", rewards=rewards
+        )
+    shutil.copytree(stored / "table", tmp_path / "c")
+    assert report.write(tmp_path, tmp_path / "report.html")["runs"] == 3

@@ -17,6 +17,7 @@ from understudy.config import Config, VectorConfig
 from understudy.deep.config import PRESETS, DeepConfig, ExpertConfig, Preset
 from understudy.errors import UserError
 
+TOO_LARGE = "understudy: this does not fit into memory; make the problem smaller."
 Json = Annotated[bool, arg(help="Print one JSON document on stdout.", name="json")]
 
 
@@ -44,6 +45,7 @@ class Train:
     rewards: Literal["ball", "box"] = "ball"
     """With features: the set of rewards, the theory's ball or the table's box."""
     seed: int = 0
+    """Of all that is random."""
     out: Path | None = None
     """The run's folder; runs/ENV-seedSEED if not given."""
     json: Json = False
@@ -90,6 +92,7 @@ class TrainDeep:
     horizon: int | None = None
     """Steps per episode; the environment's own if not given."""
     seed: int = 0
+    """Of all that is random."""
     out: Path | None = None
     """The run's folder; runs/ENV-seedSEED if not given."""
     checkpoint: float = 60.0
@@ -129,6 +132,7 @@ class TrainVectors:
     demonstrations: int = 10
     """Without --demos: how many episodes of the scripted expert."""
     seed: int = 0
+    """Of all that is random."""
     out: Path | None = None
     """The run's folder; runs/ENV-linear-seedSEED if not given."""
     json: Json = False
@@ -159,6 +163,7 @@ class Evaluate:
     episodes: int = 100
     """How many episodes to play."""
     seed: int = 0
+    """Of all that is random."""
     env: str | None = None
     """The environment, where it is 'module:Class': a run's folder cannot name code to run."""
     json: Json = False
@@ -169,7 +174,9 @@ class Evaluate:
         if runs.method(self.run) == "linear":
             from understudy.experiments import linear_train
 
-            summary = linear_train.evaluate(self.run, episodes=self.episodes, seed=self.seed)
+            summary = linear_train.evaluate(
+                self.run, episodes=self.episodes, seed=self.seed, env=self.env
+            )
         elif (self.run / "policy.json").exists():
             from understudy.experiments import deep_train
 
@@ -177,7 +184,7 @@ class Evaluate:
                 self.run, episodes=self.episodes, seed=self.seed, env=self.env
             )
         else:
-            summary = train.evaluate(self.run, episodes=self.episodes, seed=self.seed)
+            summary = train.evaluate(self.run, episodes=self.episodes, seed=self.seed, env=self.env)
         console.err.print(train.summary_table(summary))
         if self.json:
             console.print_json(summary)
@@ -194,6 +201,7 @@ class Expert:
     """The id of a Gymnasium environment with Box observations."""
     config: OmitArgPrefixes[ExpertConfig] = field(default_factory=ExpertConfig)
     seed: int = 0
+    """Of all that is random."""
     out: Path | None = None
     """The run's folder; runs/expert-ENV-seedSEED if not given."""
     checkpoint: float = 60.0
@@ -226,7 +234,7 @@ class Reproduce:
     """fig1: three rooms, N = 1, 4, 32, 128, five seeds, 10,000 interactions, mirror descent; fig3:
     the same with policy gradient; linear: regret in linear MDPs against K and against d."""
     quick: bool = False
-    """About a minute: two rooms, two seeds."""
+    """About a minute: fewer rooms or features, fewer seeds."""
     episodes: int = 0
     """Judge by the mean return of this many sampled episodes (the paper's 5); 0: exact returns."""
     out: Path | None = None
@@ -342,6 +350,7 @@ class Watch:
     seconds: int = 10
     """How much of each episode of a continuous task to film."""
     seed: int = 0
+    """Of all that is random."""
     env: str | None = None
     """The environment, where it is 'module:Class': a run's folder cannot name code to run."""
     json: Json = False
@@ -483,13 +492,17 @@ def main() -> None:
     except UserError as error:
         _leave(f"understudy: {error}", 2)
     except MemoryError:
-        _leave("understudy: this does not fit into memory; make the problem smaller.", 2)
+        _leave(TOO_LARGE, 2)
     except BrokenPipeError:
         os._exit(1)  # whoever read our output has gone; there is nobody to tell
     except OSError as error:
         _leave(f"understudy: {error.strerror or error}: {error.filename or 'output'}.", 2)
     except KeyboardInterrupt:
         _leave("understudy: stopped.", 130)
+    except RuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):  # JAX's word for the same
+            raise
+        _leave(TOO_LARGE, 2)
 
 
 def parse() -> Chosen:

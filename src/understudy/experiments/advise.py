@@ -26,6 +26,9 @@ def advise(
 ) -> Advice:
     if (S is None) == (features is None):
         raise UserError("Give --states, or --features for a linear MDP: one of the two.")
+    for value in (S, A, H, K, B, features):
+        if value is not None and value > 10**30:
+            raise UserError(f"{str(value)[:20]}… is too large a number to advise on.")
     advice = advisor.advise(Sizes(S=1 if S is None else S, A=A, H=H, K=K, B=B), features)
     if out is not None:
         if out.suffix != ".png":

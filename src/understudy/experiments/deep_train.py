@@ -111,19 +111,14 @@ def evaluate(
 
 
 def stored(run: Path, env: str | None) -> tuple[Policy, str, int | None]:
-    """A run's policy, environment and horizon. Nothing that is loaded may run code, so a file can
-    name a registered environment only; another is for the user to name."""
+    """A run's policy, environment and horizon."""
     policy = policies.load(run)
     request = store.read_json(run / "config.json", "The run's")
-    if env is None and policy.env not in gymnasium.registry:
-        raise UserError(
-            f"The run {run} is of '{policy.env}', which Gymnasium does not know; if you trust its "
-            f"code, say --env {policy.env}."
-        )
+    env = runs.playable(run, policy.env, env)
     horizon = request.get("horizon")
     if horizon is not None and (type(horizon) is not int or horizon < 1):
         raise UserError(f"{run / 'config.json'} has a horizon of {horizon!r}, which cannot be.")
-    return policy, env or policy.env, horizon
+    return policy, env, horizon
 
 
 def demonstrations(env: str, demos: str | None, trajectories: int | None) -> Demonstrations:

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from gymnasium.spaces import Box, Discrete
 
 from understudy import basis, vectors
 from understudy.basis import FeatureMap
-from understudy.config import VectorConfig, as_option
+from understudy.config import VectorConfig, as_option, check_vectors
 from understudy.demos import Demonstrations, reading, scripted
 from understudy.envs import catalog, wide_grid
 from understudy.errors import UserError
@@ -42,6 +43,7 @@ def train(
         limit = world.spec.max_episode_steps if world.spec else None
         if limit is not None and config.horizon > limit:
             raise UserError(f"--horizon is {config.horizon}; episodes of {env} end at {limit}.")
+        check_spaces(world)
         shown = choose_expert(env, world, demos, demonstrations, seed=seed)
         low, high = limits(world, shown)
         phi = feature_map(env, features, world, low, high)
@@ -107,23 +109,33 @@ class Stored:
     expert_return: float
 
 
-def load(run: Path) -> Stored:
-    """A finished run's policy, checked."""
+def load(run: Path, env: str | None = None) -> Stored:
+    """A finished run's policy, checked. `env` is the user's word for the environment."""
     asked, told = store.read_json(run / "config.json", "The run's"), runs.summary(run)
     try:
-        given = {k: as_option(k, v, VectorConfig) for k, v in asked["config"].items()}
+        given = {k: as_option(k, v, VectorConfig) for k, v in dict(asked["config"]).items()}
         config = VectorConfig(**given)
+        check_vectors(config)
         low, high = np.asarray(asked["low"], float), np.asarray(asked["high"], float)
-        env, features, expert = str(asked["env"]), str(asked["features"]), told["expert_return"]
+        named, features, expert = str(asked["env"]), str(asked["features"]), told["expert_return"]
         expert = float(expert)
-    except (KeyError, TypeError, ValueError) as error:
+        if not (math.isfinite(expert) and (low < high).all() and np.isfinite(high - low).all()):
+            raise ValueError("its limits or its expert cannot be")
+    except (KeyError, TypeError, ValueError, UserError) as error:
         raise UserError(f"The run {run} is not one of ours or is damaged ({error}).") from None
+    env = runs.playable(run, named, env)
     policy = runs.tensors(run / "policy.safetensors", "The policy").get("policy")
     with contextlib.closing(catalog.make(env)) as world:
+        check_spaces(world)
+        if low.shape != world.observation_space.shape or high.shape != low.shape:
+            raise UserError(f"The limits in {run / 'config.json'} do not fit {env}.")
         phi = feature_map(env, features, world, low, high)
         limit = world.spec.max_episode_steps if world.spec else None
-    if policy is None or policy.ndim != 2 or policy.shape[1] != phi.size + 1:
+    wanted = (1 if config.stages == "shared" else config.horizon, phi.size + 1)
+    if policy is None or policy.shape != wanted or policy.dtype.kind != "f":
         raise UserError(f"The policy of {run} has no weights for {phi.size} features.")
+    if not np.isfinite(policy).all():
+        raise UserError(f"The policy of {run} has weights that are NaN or infinite.")
     return Stored(env, policy, phi, reach(config, limit), expert)
 
 
@@ -132,12 +144,12 @@ def reach(config: VectorConfig, limit: int | None) -> int:
     return limit if limit and config.stages == "shared" else config.horizon
 
 
-def evaluate(run: Path, *, episodes: int, seed: int) -> dict[str, Any]:
+def evaluate(run: Path, *, episodes: int, seed: int, env: str | None = None) -> dict[str, Any]:
     """Play the stored policy."""
     if episodes < 1:
         raise UserError(f"--episodes is {episodes}; it must be at least 1.")
     keys_of([seed])
-    stored = load(run)
+    stored = load(run, env)
     with contextlib.closing(catalog.make(stored.env)) as world:
         played = vectors.play(
             world,
@@ -175,15 +187,22 @@ def choose_expert(
     return scripted.record(world, act, episodes, seed=seed)
 
 
-def limits(world: gymnasium.Env, demos: Demonstrations) -> tuple[np.ndarray, np.ndarray]:
-    """The box that a basis covers: the space's, and where that has no end, some times the range of
-    the demonstrations about their middle."""
-    space = world.observation_space
+def check_spaces(world: gymnasium.Env) -> None:
+    """Vectors to see, and a choice to make."""
+    space, actions = world.observation_space, world.action_space
     if not isinstance(space, Box) or len(space.shape) != 1:
         raise UserError(
             f"The environment has observations {space}; --features needs a Box of one axis, or "
             f"'onehot' where states can be counted."
         )
+    if not isinstance(actions, Discrete) or actions.start != 0:
+        raise UserError(f"The environment has actions {actions}; --features needs Discrete ones.")
+
+
+def limits(world: gymnasium.Env, demos: Demonstrations) -> tuple[np.ndarray, np.ndarray]:
+    """The box that a basis covers: the space's, and where that has no end, some times the range of
+    the demonstrations about their middle."""
+    space: Any = world.observation_space
     seen = np.concatenate(demos.observations).astype(float)
     if seen.ndim != 2 or seen.shape[1:] != space.shape:
         raise UserError(
@@ -201,9 +220,7 @@ def feature_map(
     env: str, features: str, world: gymnasium.Env, low: np.ndarray, high: np.ndarray
 ) -> FeatureMap:
     """φ by its name."""
-    actions = world.action_space
-    if not isinstance(actions, Discrete) or actions.start != 0:
-        raise UserError(f"The environment has actions {actions}; --features needs Discrete ones.")
+    actions: Any = world.action_space
     if features == "knots" and env == GRID:
         return wide_grid.features(world.unwrapped.size)  # type: ignore
     return basis.parse(features, low, high, int(actions.n))

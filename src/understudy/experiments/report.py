@@ -134,7 +134,9 @@ class Cell:
     runs: list[StoredRun]
 
     def setting(self, *, but: str | None = None) -> str:
-        return ", ".join(f"{key} {self.asked[key]}" for key in self.names if key != but)
+        """In words; a run of another kind lacks some of what differs."""
+        said = (key for key in self.names if key != but and key in self.asked)
+        return ", ".join(f"{key} {self.asked[key]}" for key in said)
 
     def stack(self, values: Iterable[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         each = np.stack([np.asarray(v, dtype=float) for v in values])

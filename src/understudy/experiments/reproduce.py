@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from understudy.errors import UserError
 from understudy.experiments import figures, paper, rates, runs, store, sweep, verdicts
 from understudy.experiments.runs import StoredRun
 
@@ -19,6 +20,7 @@ def reproduce(
     asked = dataclasses.replace(asked, config=dataclasses.replace(asked.config, episodes=episodes))
     asked = paper.quick(asked) if quick else asked
     out = out or Path("runs") / asked.name
+    refuse_another_figure(out / "verdicts.json", asked.name)
     done = sweep.run(asked, out)
     stored = [runs.read(Path(folder)) for folder in done.pop("folders")]
     if name == "linear":
@@ -50,6 +52,13 @@ def reproduce(
         "verdicts": judged,
         "stored": stored,
     }
+
+
+def refuse_another_figure(verdicts: Path, name: str) -> None:
+    """A folder has the verdicts of one figure."""
+    there = store.read_json(verdicts, "The verdicts'").get("figure") if verdicts.exists() else name
+    if there != name:
+        raise UserError(f"The folder {verdicts.parent} holds the figure '{there}'; choose --out.")
 
 
 def table(name: str, stored: list[StoredRun]) -> Table:

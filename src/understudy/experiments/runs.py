@@ -104,6 +104,17 @@ def versions() -> dict[str, str]:
     return {**listed, "code": code.hexdigest()[:12]}
 
 
+def playable(run: Path, named: str, given: str | None) -> str:
+    """The environment to play a run in. Nothing that is loaded may run code, so its folder can name
+    no module; the user can."""
+    if given is None and ":" in named:
+        raise UserError(
+            f"The run {run} is of '{named}', code outside Gymnasium; if you trust it, say "
+            f"--env {named}."
+        )
+    return given or named
+
+
 def method(folder: Path) -> str | None:
     """By which method the run learned; None in a finite MDP, or where there is no run."""
     try:

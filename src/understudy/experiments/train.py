@@ -142,12 +142,14 @@ def choose_expert(task: catalog.Task, asked: Expert, *, seed: int) -> Demonstrat
     return None if asked.expert == "optimal" else task.demonstrations
 
 
-def evaluate(run: Path, *, episodes: int = 100, seed: int = 0) -> dict[str, Any]:
+def evaluate(
+    run: Path, *, episodes: int = 100, seed: int = 0, env: str | None = None
+) -> dict[str, Any]:
     """The stored policy: its exact value in the table, and played in the real environment."""
     if episodes < 1:
         raise UserError(f"--episodes is {episodes}; it must be at least 1.")
     keys_of([seed])
-    request, pi = load(run)
+    request, pi = load(run, env)
     task = catalog.find(request["env"], horizon=request["horizon"], seed=request["seed"])
     if pi.shape != task.mdp.shape:
         raise UserError(f"The policy has shape {pi.shape}, {task.name} has {task.mdp.shape}.")
@@ -169,8 +171,8 @@ def evaluate(run: Path, *, episodes: int = 100, seed: int = 0) -> dict[str, Any]
     }
 
 
-def load(run: Path) -> tuple[dict[str, Any], np.ndarray]:
-    """A run's request and policy, checked."""
+def load(run: Path, env: str | None = None) -> tuple[dict[str, Any], np.ndarray]:
+    """A run's request and policy, checked. `env` is the user's word for the environment."""
     config, file = run / "config.json", run / "policy.safetensors"
     asked = store.read_json(config, "The run's")
     kinds = {"env": str, "horizon": int, "seed": int}
@@ -187,7 +189,8 @@ def load(run: Path) -> tuple[dict[str, Any], np.ndarray]:
         raise UserError(f"{file} has no tensor 'policy' of shape (H, S, A).")
     if not (np.isfinite(pi).all() and (pi >= 0).all() and np.abs(pi.sum(-1) - 1).max() < 1e-6):
         raise UserError(f"{file} is not a policy: its rows must be probabilities that sum to one.")
-    return {**asked, "expert_return": float(expert)}, pi
+    named = runs.playable(run, asked["env"], env)
+    return {**asked, "env": named, "expert_return": float(expert)}, pi
 
 
 def play(env: str, pi: np.ndarray, horizon: int, episodes: int, *, seed: int) -> np.ndarray:

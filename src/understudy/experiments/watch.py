@@ -70,9 +70,9 @@ def watch(
         if (run / "policy.json").exists():
             show = of_networks(run, seed, seconds, env)
         elif runs.method(run) == linear_train.METHOD:
-            show = of_features(run, seed, seconds)
+            show = of_features(run, seed, seconds, env)
         else:
-            show = of_a_table(run, seed)
+            show = of_a_table(run, seed, env)
 
         def film(world: gymnasium.Env) -> Iterator[Image.Image]:
             nonlocal frames
@@ -110,9 +110,9 @@ def watch(
     }
 
 
-def of_features(run: Path, seed: int, seconds: int) -> Show:
+def of_features(run: Path, seed: int, seconds: int, env: str | None) -> Show:
     """A policy on features of vectors, a frame a step."""
-    stored, rng = linear_train.load(run), np.random.default_rng([seed, 3])  # as `vectors.play`
+    stored, rng = linear_train.load(run, env), np.random.default_rng([seed, 3])  # as `vectors.play`
 
     def play(world: gymnasium.Env, i: int) -> Iterator[float]:
         return vectors.episode(
@@ -122,9 +122,9 @@ def of_features(run: Path, seed: int, seconds: int) -> Show:
     return Show(stored.env, None, play, fps=SMOOTH, longest=seconds * SMOOTH)
 
 
-def of_a_table(run: Path, seed: int) -> Show:
+def of_a_table(run: Path, seed: int, env: str | None) -> Show:
     """A tabular policy, step by step."""
-    request, pi = train.load(run)
+    request, pi = train.load(run, env)
     rng = np.random.default_rng(seed)
     with contextlib.closing(catalog.make(request["env"], horizon=len(pi))) as plain:
         states, actions = plain.observation_space, plain.action_space
