@@ -355,7 +355,7 @@ def test_weights_that_are_none_are_refused(stored, tmp_path):
     kept = load_file(tmp_path / "run/policy.safetensors")
     for policy in (kept["policy"] * np.nan, kept["policy"][:0]):
         save_file({**kept, "policy": policy}, tmp_path / "run/policy.safetensors")
-        with pytest.raises(UserError, match=r"NaN or infinite|no weights"):
+        with pytest.raises(UserError, match=r"NaN or infinite|cut short"):
             linear_train.load(tmp_path / "run")
 
 
