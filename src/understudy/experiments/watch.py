@@ -182,6 +182,8 @@ def rendered(env: str, horizon: int | None) -> gymnasium.Env:
     options: dict[str, Any] = {}
     if (n := catalog.room_size(env)) is not None:  # MiniGrid's tiles, of a size that fits
         options["tile_size"] = max(-(-LEAST // (n + 2)), 4)
+    if "gymnasium.envs.mujoco" in str(spec.entry_point):
+        options["camera_name"] = "track"  # or whoever runs runs out of the picture
     try:
         return gymnasium.make(spec, render_mode="rgb_array", disable_env_checker=True, **options)
     except Exception as error:  # whatever an environment's own constructor raises
