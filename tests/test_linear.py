@@ -115,7 +115,7 @@ MATCHING = {
     "name",
     [
         "equal budget",
-        "trajectories",
+        pytest.param("trajectories", marks=pytest.mark.slow),
         pytest.param("stationary", marks=pytest.mark.slow),
     ],
 )
@@ -329,6 +329,7 @@ def test_every_term_of_the_ledger_is_its_definition(name):
     assert np.linalg.norm(state.mu, axis=-1).max() <= np.sqrt(5) + 1e-9
 
 
+@pytest.mark.slow
 def test_regret_grows_as_the_root_of_k_and_every_bound_holds():
     """Each K a run of its own, since the steps depend on it."""
     lin = random_linear(5, S=8, A=3, H=5, d=6)

@@ -85,13 +85,16 @@ def test_every_chart_is_drawn(visit, page_file):
     page = visit(page_file)
     walk(page)
     assert page.locator("#curve-charts .chart").count() == 4
-    for chart in page.locator(".chart").all():
+    assert not page.locator("#dimensions").is_visible()  # nothing here is of linear MDPs
+    for chart in page.locator(".chart:visible").all():
         assert chart.locator("svg.main-svg path.js-line").count() > 0
     assert page.locator("#verdict-table .holds").count() == 1
     assert page.locator("#verdict-table .fails").inner_text() == "✗ does not hold"
     assert "seed99" in page.locator("#skipped-list").inner_text()
     order = page.eval_on_selector_all("main > section", "nodes => nodes.map((n) => n.id)")
-    assert order == ["verdicts", "curves", "ledger", "rates", "replay", "explorer", "skipped"]
+    assert order == [
+        "verdicts", "curves", "ledger", "rates", "dimensions", "replay", "explorer", "skipped"
+    ]  # fmt: skip
 
 
 def test_windows_can_be_hidden_and_the_scale_changed(visit, page_file):

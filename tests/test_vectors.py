@@ -216,6 +216,7 @@ def test_the_grid_and_its_table_are_one_world():
     assert phi.min() >= 0
 
 
+@pytest.mark.slow
 def test_the_grid_is_learned_by_its_features():
     n = 20
     mdp, phi = wide_grid.table(n), wide_grid.features(n)
