@@ -29,9 +29,8 @@ def reproduce(
     else:
         figures.curves(stored, out / name)
         judged = verdicts.CLAIMS[name](verdicts.Curves(stored))
-    rule = (
-        f"mean over seeds of {'exact returns' if not episodes else f'{episodes} sampled episodes'}"
-    )
+    judged_by = "exact returns" if not episodes else f"{episodes} sampled episodes"
+    rule = f"mean over seeds of {'the AIL regret' if name == 'linear' else judged_by}"
     store.write_json(
         out / "verdicts.json", {"figure": asked.name, "rule": rule, "verdicts": judged}
     )
