@@ -99,7 +99,14 @@ def problem():
     return Problem(mdp, shown, expert)
 
 
-@pytest.mark.parametrize("name", CASES)
+# Those of a kind with another one.
+SLOW = ("path ratios", "stationary reward", "weights", "growing", "triangular", "optimal", "exact")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in CASES],
+)
 def test_every_term_is_its_definition(name, problem):
     per_update = 4 * CASES[name].get("batch", 0) or CASES[name]["fresh"]
     config = Config(**CASES[name], interactions=UPDATES * per_update, marks=1)

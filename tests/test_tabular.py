@@ -125,6 +125,7 @@ def test_every_setting_runs_and_moves_towards_the_expert(change):
     assert result.returns[0, -1] > result.returns[0, 0]
 
 
+@pytest.mark.slow
 def test_learned_transitions_reach_the_expert():
     for n in (3, 5):
         config = Config(model="learned", interactions=20_000, marks=1)
