@@ -5,6 +5,7 @@ do; here are a Fourier basis and radial ones, with a block of coordinates for ea
 """
 
 import itertools
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -79,22 +80,22 @@ def radial(count: int, low: np.ndarray, high: np.ndarray, actions: int) -> Featu
 
 def parse(text: str, low: np.ndarray, high: np.ndarray, actions: int) -> FeatureMap:
     """From words: 'fourier:3' or 'radial:6'."""
-    name, _, number = text.partition(":")
-    known = name in ("fourier", "radial") and number.isascii() and number.isdigit()
-    if not known or not 1 <= int(number[:9]) or len(number) > 4:
+    known = re.fullmatch(r"(fourier|radial):([0-9]{1,4})", text)
+    if known is None:
         raise UserError(
             f"--features is '{text[:40]}'; for observations that are vectors give 'fourier:ORDER' "
             f"or 'radial:COUNT' with a number from 1, such as fourier:2 or radial:6."
         )
+    name, number = known.groups()
     return {"fourier": fourier, "radial": radial}[name](int(number), low, high, actions)
 
 
 def _size(name: str, number: int, base: int, dimensions: int) -> int:
     size = base**dimensions
-    if size > MOST:
+    if number < 1 or size > MOST:
         raise UserError(
-            f"--features {name}:{number} of {dimensions} numbers makes {size:,} features; "
-            f"there can be {MOST:,}."
+            f"--features {name}:{number} of {dimensions} numbers makes {size:,} features; give one "
+            f"with a number from 1 that makes at most {MOST:,}."
         )
     return size
 

@@ -430,14 +430,12 @@ def commands(arguments: list[str]) -> Any:
     features = _value(arguments, "--features")
     words = [word for word in arguments[1:] if word != features]  # 'fourier:2' is no module:Class
     if arguments[:1] == ["train"] and _continuous(words):
-        if features is not None:
-            return _listed(Annotated[TrainVectors, subcommand("train")])
         default = TrainDeep(env=MISSING, config=PRESETS[_preset(arguments)])
-        train = Annotated[TrainDeep, subcommand("train", default=default)]
-    return _listed(train)
-
-
-def _listed(train: Any) -> Any:
+        train = (
+            Annotated[TrainDeep, subcommand("train", default=default)]
+            if features is None
+            else Annotated[TrainVectors, subcommand("train")]
+        )
     return (
         train
         | Annotated[Evaluate, subcommand("evaluate")]

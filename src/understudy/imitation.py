@@ -218,21 +218,21 @@ def plan(mdp: MDP | LinearMDP, config: Config) -> Plan:
             "This MDP's transitions differ between stages; count per stage (counts='stage')."
         )
     scale = theory_scale(H, S, A, K)
-    if features is not None:
-        seen = -(-K * fresh // (1 if config.counts == "shared" else H))
-        scale = regression.theory_scale(features.p, H, seen, regression.largest(features.psi))
+    if features is not None and config.model == "learned":
         stages = 1 if config.counts == "shared" else H
-        if config.model == "learned" and stages * features.p**2 > regression.MOST**2:
+        seen = -(-K * fresh // stages)  # transitions that a stage is regressed from
+        if stages * features.p**2 > regression.MOST**2:
             most = math.isqrt(regression.MOST**2 // stages)
             raise UserError(
                 f"The transitions have {features.p:,} features, more than the {most:,} that can be "
                 f"regressed; give --model known, or use fewer features."
             )
-        if config.model == "learned" and features.p > seen:
+        if features.p > seen:
             raise UserError(
                 f"The transitions have {features.p} features, and a stage sees {seen} of them in "
                 f"{config.interactions} interactions; allow more, or use fewer features."
             )
+        scale = regression.theory_scale(features.p, H, seen, regression.largest(features.psi))
     settings = Settings(
         sigma=jnp.asarray(sigma if config.sigma is None else config.sigma, float),
         eta=jnp.asarray(eta if config.eta is None else config.eta, float),

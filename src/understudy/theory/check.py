@@ -10,7 +10,7 @@ from understudy.theory import bounds
 from understudy.theory.bounds import Rewards, Sizes
 from understudy.theory.ledger import Regret, lags
 
-TOLERANCE = 1e-9  # relative: sums of K terms
+TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -136,15 +136,14 @@ def beside(regret: Regret, size: Sizes, setting: Setting, *, delta: float = 0.05
             "bound": finite(paper),
             "sharp_bound": finite(sharp),
             "holds": all(
-                bound is None or float(measured) <= bound + TOLERANCE * max(1.0, abs(bound))
-                for bound in (paper, sharp)
+                bound is None or float(measured) <= bound + TOLERANCE for bound in (paper, sharp)
             ),
         }
         for name, (measured, paper, sharp) in terms.items()
     }
     # Lemma 3.2, of experts that are policies: a few episodes of a world that rolls dice need not be
     # any policy's occupancy, and none can then do as well.
-    holds = float(regret.slack) >= -TOLERANCE * max(1.0, abs(float(regret.ail)))
+    holds = float(regret.slack) >= -TOLERANCE
     document["slack"] = {
         "measured": float(regret.slack),
         "holds": holds if setting.feasible else None,
