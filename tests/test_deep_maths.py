@@ -36,18 +36,23 @@ def categorical(S=4, A=3, key=0):
     return jax.tree.map(lambda x: x + 0.3 * some(*x.shape, key=key + 1), pi)
 
 
+def parameters(pi, obs):
+    here = pi.at(obs)
+    return here.mean, here.log_std
+
+
 # --- the actor ---------------------------------------------------------------------------------
 
 
 def test_log_probability_is_that_of_a_transformed_normal():
     pi, obs = gaussian(), some(5, 4)
-    a = pi.options(obs, key=KEY)
-    mean, log_std = (np.asarray(x, np.float64) for x in pi.parameters(obs))
+    a = pi.at(obs).options(key=KEY)
+    mean, log_std = (np.asarray(x, np.float64) for x in parameters(pi, obs))
     u = np.asarray(a.raw[0], np.float64)
     normal = scipy.stats.norm.logpdf(u, mean, np.exp(log_std)).sum(-1)
     slope = np.log1p(-(np.tanh(u) ** 2)).sum(-1)
     np.testing.assert_allclose(a.log[0], normal - slope, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(pi.log(obs, a.raw), a.log, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(pi.at(obs).log(a.raw), a.log, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(a.action, np.tanh(a.raw), atol=1e-6)
 
 
@@ -56,34 +61,34 @@ def test_the_squashed_density_integrates_to_one():
     edges = np.linspace(-1, 1, 400_001)
     middle = jnp.asarray((edges[:-1] + edges[1:]) / 2, jnp.float32)
     everywhere = jnp.broadcast_to(obs, (len(middle), 4))
-    density = np.exp(np.asarray(pi.log_action(everywhere, middle[:, None]), np.float64))
+    density = np.exp(np.asarray(pi.at(everywhere).log_action(middle[:, None]), np.float64))
     assert density.sum() * (edges[1] - edges[0]) == pytest.approx(1, abs=2e-3)
 
 
 def test_log_probability_survives_where_tanh_is_flat():
     pi, obs = gaussian(), some(1, 4)
     u = jnp.full((1, 1, 3), 30.0, jnp.float32)
-    mean, log_std = (np.asarray(x, np.float64) for x in pi.parameters(obs))
+    mean, log_std = (np.asarray(x, np.float64) for x in parameters(pi, obs))
     # log(1 − tanh² u) = log 4 − 2u to within e⁻²ᵘ
     exact = scipy.stats.norm.logpdf(30, mean, np.exp(log_std)).sum() - 3 * (math.log(4) - 60)
-    assert float(pi.log(obs, u)[0, 0]) == pytest.approx(exact, rel=1e-4)
+    assert float(pi.at(obs).log(u)[0, 0]) == pytest.approx(exact, rel=1e-4)
 
 
 def test_samples_follow_the_density():
     pi = gaussian(A=1)
     obs = jnp.broadcast_to(some(1, 4), (20_000, 4))
-    u = np.arctanh(np.asarray(pi.sample(obs, key=KEY), np.float64)[:, 0])
-    mean, log_std = (np.asarray(x, np.float64)[0, 0] for x in pi.parameters(obs))
+    u = np.arctanh(np.asarray(pi.at(obs).sample(key=KEY), np.float64)[:, 0])
+    mean, log_std = (np.asarray(x, np.float64)[0, 0] for x in parameters(pi, obs))
     assert scipy.stats.kstest(u, "norm", args=(mean, np.exp(log_std))).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("make", [gaussian, categorical])
 def test_kl_is_zero_where_nothing_moved_and_positive_otherwise(make):
     pi, other, obs = make(), make(key=7), some(4000, 4)
-    a = pi.options(obs, key=KEY)
-    kl = jnp.sum(a.weight * (a.log - pi.log(obs, a.raw)), axis=0)
+    a = pi.at(obs).options(key=KEY)
+    kl = jnp.sum(a.weight * (a.log - pi.at(obs).log(a.raw)), axis=0)
     np.testing.assert_allclose(kl, 0, atol=1e-5)
-    kl = jnp.sum(a.weight * (a.log - other.log(obs, a.raw)), axis=0)
+    kl = jnp.sum(a.weight * (a.log - other.at(obs).log(a.raw)), axis=0)
     assert float(jnp.mean(kl)) > 0.01
 
 
@@ -91,32 +96,32 @@ def test_the_gaussian_kl_is_the_closed_form():
     """The sampled log π − log π_old, squashing and all, against the KL of the two normals."""
     pi, other = gaussian(), gaussian(key=7)
     obs = jnp.broadcast_to(some(1, 4), (200_000, 4))
-    a = pi.options(obs, key=KEY)
-    sampled = np.asarray(a.log - other.log(obs, a.raw), np.float64)
+    a = pi.at(obs).options(key=KEY)
+    sampled = np.asarray(a.log - other.at(obs).log(a.raw), np.float64)
     (m, s), (n, t) = (
-        [np.asarray(x[0], np.float64) for x in p.parameters(obs)] for p in (pi, other)
+        [np.asarray(x[0], np.float64) for x in parameters(p, obs)] for p in (pi, other)
     )
     exact = (t - s + (np.exp(2 * s) + (m - n) ** 2) / (2 * np.exp(2 * t)) - 0.5).sum()
     assert sampled.mean() == pytest.approx(exact, abs=4 * sampled.std() / math.sqrt(len(obs)))
-    assert float(pi.kl(other, obs[:1])[0]) == pytest.approx(exact, rel=1e-4)
-    tv = float(pi.tv(other, obs[:1])[0])
+    assert float(pi.at(obs[:1]).kl(other.at(obs[:1]))[0]) == pytest.approx(exact, rel=1e-4)
+    tv = float(pi.at(obs[:1]).tv(other.at(obs[:1]))[0])
     assert tv == pytest.approx(min(1, math.sqrt(exact / 2)), rel=1e-4)
 
 
 def test_total_variation_of_choices():
     pi, other, obs = categorical(), categorical(key=7), some(5, 4)
-    p, q = (np.exp(np.asarray(x.log_probabilities(obs))) for x in (pi, other))
-    np.testing.assert_allclose(pi.tv(other, obs), np.abs(p - q).sum(-1) / 2, atol=1e-6)
+    p, q = (np.exp(np.asarray(x.at(obs).log_p)) for x in (pi, other))
+    np.testing.assert_allclose(pi.at(obs).tv(other.at(obs)), np.abs(p - q).sum(-1) / 2, atol=1e-6)
     by_scipy = scipy.stats.entropy(p.T, q.T)
-    np.testing.assert_allclose(pi.kl(other, obs), by_scipy, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(pi.at(obs).kl(other.at(obs)), by_scipy, rtol=1e-4, atol=1e-6)
 
 
 def test_options_of_a_choice_are_its_whole_distribution():
     pi, obs = categorical(), some(5, 4)
-    a = pi.options(obs, key=KEY)
+    a = pi.at(obs).options(key=KEY)
     np.testing.assert_allclose(jnp.sum(a.weight, axis=0), 1, atol=1e-6)
-    np.testing.assert_allclose(pi.log(obs, a.raw), jnp.log(a.weight), atol=1e-5)
-    drawn = np.asarray(pi.sample(jnp.broadcast_to(obs[:1], (20_000, 4)), key=KEY)).mean(0)
+    np.testing.assert_allclose(pi.at(obs).log(a.raw), jnp.log(a.weight), atol=1e-5)
+    drawn = np.asarray(pi.at(jnp.broadcast_to(obs[:1], (20_000, 4))).sample(key=KEY)).mean(0)
     np.testing.assert_allclose(drawn, a.weight[:, 0], atol=0.02)
 
 
@@ -156,7 +161,7 @@ def test_the_backup_is_the_textbook_one(discrete):
     agent = players.init(4, 3, tuning, discrete=discrete, key=KEY)
     b, r = transitions(), some(6, key=5)
     y = players.backup(agent, b, r, tuning, key=KEY)
-    a = agent.actor.options(b.next_obs, key=KEY)
+    a = agent.actor.at(b.next_obs).options(key=KEY)
     expected = np.zeros(6)
     for n in range(a.weight.shape[0]):
         x = np.concatenate([b.next_obs, a.action[n]], axis=-1).astype(np.float64)
@@ -193,7 +198,7 @@ def test_a_large_kl_coefficient_keeps_the_policy_close():
         before, step = agent.actor, jax.jit(functools.partial(players.improve, tuning=tuning))
         for i in range(50):
             agent, _ = step(agent, b, 5 * b.obs[:, 0], key=jax.random.key(i))
-        gone[kl] = float(jnp.mean(agent.actor.tv(before, b.obs)))
+        gone[kl] = float(jnp.mean(agent.actor.at(b.obs).tv(before.at(b.obs))))
     assert gone[10.0] < gone[0.01] / 3
 
 

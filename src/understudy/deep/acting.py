@@ -14,7 +14,7 @@ from understudy.deep.actor import Actor
 
 @jax.jit
 def _sample(actor: Actor, obs: Array, key: Array, count: Array) -> Array:
-    return actor.sample(obs, key=jax.random.fold_in(key, count))
+    return actor.at(obs).sample(key=jax.random.fold_in(key, count))
 
 
 @functools.partial(jax.jit, static_argnames=("actions", "discrete"))
@@ -28,7 +28,7 @@ def _explore(key: Array, count: Array, obs: Array, *, actions: int, discrete: bo
 
 @jax.jit
 def _mode(actor: Actor, obs: Array) -> Array:
-    return actor.mode(obs)
+    return actor.at(obs).mode()
 
 
 def sampling(actor: Actor, key: Array, start: int) -> Callable[[np.ndarray], np.ndarray]:

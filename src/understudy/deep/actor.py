@@ -2,7 +2,8 @@
 
 Actions inside understudy lie in [−1, 1]ᵈ, or are one-hot; `scaling` translates at the border.
 
-Both kinds answer the same questions, so that the losses need not know which it is. In particular
+`actor.at(obs)` is π(·|s), a `Choice` that answers every further question without another pass through
+the network. Both kinds answer the same ones, so that the losses need not know which it is. In particular
 `options` lists actions with weights that sum to one, such that Σ_n weight_n f(action_n) estimates
 E_{a~π} f(a) with the right gradient: one reparametrised sample of a Gaussian, every action of a
 categorical (no noise at all).
@@ -36,131 +37,113 @@ class Options(NamedTuple):
     weight: Float32[Array, "n *batch"]
 
 
-class Actor(eqx.Module):
-    """π(a|s). Abstract: `Gaussian` or `Categorical`."""
-
-    net: eqx.AbstractVar[MLP]
+class Choice(eqx.Module):
+    """π(·|s) at some states. Abstract: `Gaussian` or `Categorical`."""
 
     @abc.abstractmethod
-    def options(self, obs: Obs, *, key: Key[Array, ""]) -> Options:
+    def options(self, *, key: Key[Array, ""]) -> Options:
         """Actions to sum over in place of an expectation."""
 
     @abc.abstractmethod
-    def log(self, obs: Obs, raw: Float32[Array, "n *batch A"]) -> Float32[Array, "n *batch"]:
+    def log(self, raw: Float32[Array, "n *batch A"]) -> Float32[Array, "n *batch"]:
         """log π(a|s) of actions given before squashing."""
 
     @abc.abstractmethod
-    def log_action(self, obs: Obs, action: Action) -> Log:
+    def log_action(self, action: Action) -> Log:
         """log π(a|s) of an action as it was taken, for demonstrations."""
 
     @abc.abstractmethod
-    def sample(self, obs: Obs, *, key: Key[Array, ""]) -> Action:
+    def sample(self, *, key: Key[Array, ""]) -> Action:
         """An action drawn from π."""
 
     @abc.abstractmethod
-    def mode(self, obs: Obs) -> Action:
+    def mode(self) -> Action:
         """The action of a deterministic policy."""
 
     @abc.abstractmethod
-    def kl(self, other: "Actor", obs: Obs) -> Log:
-        """KL(π ‖ π′) = E_π[log π − log π′] at each observation, in closed form."""
+    def kl(self, other: "Choice") -> Log:
+        """KL(π ‖ π′) = E_π[log π − log π′], in closed form."""
 
     @abc.abstractmethod
-    def tv(self, other: "Actor", obs: Obs) -> Log:
-        """TV(π ‖ π′) at each observation, or a bound on it."""
+    def tv(self, other: "Choice") -> Log:
+        """TV(π ‖ π′), or a bound on it."""
 
 
-class Gaussian(Actor):
-    """a = tanh(u), u ~ N(mean(s), std(s))."""
+class Gaussian(Choice):
+    """a = tanh(u), u ~ N(mean, std)."""
 
-    net: MLP
+    mean: Action
+    log_std: Action
 
-    def parameters(self, obs: Obs) -> tuple[Action, Action]:
-        """Mean and log standard deviation of u."""
-        mean, raw = jnp.split(self.net(obs), 2, axis=-1)
-        low, high = LOG_STD
-        return mean, low + (high - low) * (jnp.tanh(raw) + 1) / 2
-
-    def options(self, obs: Obs, *, key: Key[Array, ""]) -> Options:
-        mean, log_std = self.parameters(obs)
-        noise = jax.random.normal(key, mean.shape, mean.dtype)
-        u = (mean + jnp.exp(log_std) * noise)[None]
-        log = log_squashed(u, mean, log_std)
+    def options(self, *, key: Key[Array, ""]) -> Options:
+        noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
+        u = (self.mean + jnp.exp(self.log_std) * noise)[None]
+        log = self.log(u)
         return Options(jnp.tanh(u), u, log, jnp.ones_like(log))
 
-    def log(self, obs: Obs, raw: Float32[Array, "n *batch A"]) -> Float32[Array, "n *batch"]:
-        return log_squashed(raw, *self.parameters(obs))
+    def log(self, raw: Float32[Array, "n *batch A"]) -> Float32[Array, "n *batch"]:
+        """The normal's log-density, less the log-slope of the tanh."""
+        z = (raw - self.mean) * jnp.exp(-self.log_std)
+        normal = -0.5 * z**2 - self.log_std - 0.5 * math.log(2 * math.pi)
+        return jnp.sum(normal - log_slope(raw), axis=-1)
 
-    def log_action(self, obs: Obs, action: Action) -> Log:
+    def log_action(self, action: Action) -> Log:
         # An action on the border came from u = ±∞; a float32 tanh reaches it from about ±9.
         inside = jnp.clip(action, -1 + 1e-6, 1 - 1e-6)
-        return self.log(obs, jnp.arctanh(inside)[None])[0]
+        return self.log(jnp.arctanh(inside)[None])[0]
 
-    def sample(self, obs: Obs, *, key: Key[Array, ""]) -> Action:
-        return self.options(obs, key=key).action[0]
+    def sample(self, *, key: Key[Array, ""]) -> Action:
+        return self.options(key=key).action[0]
 
-    def mode(self, obs: Obs) -> Action:
-        return jnp.tanh(self.parameters(obs)[0])
+    def mode(self) -> Action:
+        return jnp.tanh(self.mean)
 
-    def kl(self, other: Actor, obs: Obs) -> Log:
+    def kl(self, other: Choice) -> Log:
         """That of the two normals: squashing is one-to-one, so it changes nothing."""
         assert isinstance(other, Gaussian)
-        (m, s), (n, t) = self.parameters(obs), other.parameters(obs)
+        (m, s), (n, t) = (self.mean, self.log_std), (other.mean, other.log_std)
         apart = t - s + (jnp.exp(2 * s) + (m - n) ** 2) / (2 * jnp.exp(2 * t)) - 0.5
         return jnp.sum(apart, axis=-1)
 
-    def tv(self, other: Actor, obs: Obs) -> Log:
+    def tv(self, other: Choice) -> Log:
         """Pinsker's bound √(KL/2)."""
-        return jnp.minimum(jnp.sqrt(jnp.maximum(self.kl(other, obs), 0) / 2), 1)
+        return jnp.minimum(jnp.sqrt(jnp.maximum(self.kl(other), 0) / 2), 1)
 
 
-class Categorical(Actor):
+class Categorical(Choice):
     """One of A actions, as a one-hot vector. There is nothing to squash: raw is the action."""
 
-    net: MLP
+    log_p: Action
 
-    def log_probabilities(self, obs: Obs) -> Action:
-        return jax.nn.log_softmax(self.net(obs), axis=-1)
-
-    def options(self, obs: Obs, *, key: Key[Array, ""]) -> Options:
-        log = jnp.moveaxis(self.log_probabilities(obs), -1, 0)
+    def options(self, *, key: Key[Array, ""]) -> Options:
+        log = jnp.moveaxis(self.log_p, -1, 0)
         A = log.shape[0]
         every = jnp.eye(A, dtype=log.dtype).reshape((A, *(1,) * (log.ndim - 1), A))
         every = jnp.broadcast_to(every, (*log.shape, A))
         return Options(every, every, log, jnp.exp(log))
 
-    def log(self, obs: Obs, raw: Float32[Array, "n *batch A"]) -> Float32[Array, "n *batch"]:
-        return jnp.sum(raw * self.log_probabilities(obs), axis=-1)
+    def log(self, raw: Float32[Array, "n *batch A"]) -> Float32[Array, "n *batch"]:
+        return jnp.sum(raw * self.log_p, axis=-1)
 
-    def log_action(self, obs: Obs, action: Action) -> Log:
-        return self.log(obs, action[None])[0]
+    def log_action(self, action: Action) -> Log:
+        return self.log(action[None])[0]
 
-    def sample(self, obs: Obs, *, key: Key[Array, ""]) -> Action:
-        log = self.log_probabilities(obs)
-        return jax.nn.one_hot(jax.random.categorical(key, log), log.shape[-1], dtype=log.dtype)
+    def sample(self, *, key: Key[Array, ""]) -> Action:
+        return self._one_hot(jax.random.categorical(key, self.log_p))
 
-    def mode(self, obs: Obs) -> Action:
-        log = self.log_probabilities(obs)
-        return jax.nn.one_hot(jnp.argmax(log, axis=-1), log.shape[-1], dtype=log.dtype)
+    def mode(self) -> Action:
+        return self._one_hot(jnp.argmax(self.log_p, axis=-1))
 
-    def kl(self, other: Actor, obs: Obs) -> Log:
+    def kl(self, other: Choice) -> Log:
         assert isinstance(other, Categorical)
-        here, there = self.log_probabilities(obs), other.log_probabilities(obs)
-        return jnp.sum(jnp.exp(here) * (here - there), axis=-1)
+        return jnp.sum(jnp.exp(self.log_p) * (self.log_p - other.log_p), axis=-1)
 
-    def tv(self, other: Actor, obs: Obs) -> Log:
+    def tv(self, other: Choice) -> Log:
         assert isinstance(other, Categorical)
-        here, there = self.log_probabilities(obs), other.log_probabilities(obs)
-        return jnp.sum(jnp.abs(jnp.exp(here) - jnp.exp(there)), axis=-1) / 2
+        return jnp.sum(jnp.abs(jnp.exp(self.log_p) - jnp.exp(other.log_p)), axis=-1) / 2
 
-
-def log_squashed(
-    u: Float32[Array, "n *batch A"], mean: Action, log_std: Action
-) -> Float32[Array, "n *batch"]:
-    """log-density of tanh(u), u ~ N(mean, std): the normal's, less the log-slope of the tanh."""
-    z = (u - mean) * jnp.exp(-log_std)
-    normal = -0.5 * z**2 - log_std - 0.5 * math.log(2 * math.pi)
-    return jnp.sum(normal - log_slope(u), axis=-1)
+    def _one_hot(self, index: Array) -> Action:
+        return jax.nn.one_hot(index, self.log_p.shape[-1], dtype=self.log_p.dtype)
 
 
 def log_slope(u: Action) -> Action:
@@ -168,9 +151,25 @@ def log_slope(u: Action) -> Action:
     return 2 * (math.log(2) - u - jax.nn.softplus(-2 * u))
 
 
+class Actor(eqx.Module):
+    """π(a|s): a network whose output is read as one kind of choice or the other."""
+
+    net: MLP
+    discrete: bool = eqx.field(static=True)
+
+    def at(self, obs: Obs) -> Choice:
+        """π(·|s) at each observation."""
+        out = self.net(obs)
+        if self.discrete:
+            return Categorical(jax.nn.log_softmax(out, axis=-1))
+        mean, raw = jnp.split(out, 2, axis=-1)
+        low, high = LOG_STD
+        return Gaussian(mean, low + (high - low) * (jnp.tanh(raw) + 1) / 2)
+
+
 def actor(
     observations: int, actions: int, hidden: tuple[int, ...], *, discrete: bool, key: Key[Array, ""]
 ) -> Actor:
     """A fresh actor, close to the middle of the box or to the uniform choice."""
-    kind, outputs = (Categorical, actions) if discrete else (Gaussian, 2 * actions)
-    return kind(mlp((observations, *hidden, outputs), key=key, last=0.01))
+    outputs = actions if discrete else 2 * actions
+    return Actor(mlp((observations, *hidden, outputs), key=key, last=0.01), discrete)

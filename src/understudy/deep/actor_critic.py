@@ -142,7 +142,7 @@ def backup(
     key: Key[Array, ""],
 ) -> Float32[Array, " batch"]:
     """r + γ E_{a′~π}[min Q′(s′, a′) − α log π(a′|s′)], nothing beyond a termination."""
-    a = agent.actor.options(batch.next_obs, key=key)
+    a = agent.actor.at(batch.next_obs).options(key=key)
     soft = agent.target.least(batch.next_obs, a.action) - jnp.exp(agent.log_alpha) * a.log
     V = jnp.sum(a.weight * soft, axis=0)
     return reward + tuning.gamma * jnp.where(batch.terminated, 0, V)
@@ -171,12 +171,13 @@ def ascend(
     key: Key[Array, ""],
 ) -> tuple[Agent, Info]:
     """A step of the actor, then of the temperature."""
-    alpha = jnp.exp(agent.log_alpha)
+    alpha, before = jnp.exp(agent.log_alpha), agent.anchor.at(batch.obs)
 
     def loss(pi: Actor) -> tuple[Array, tuple[Array, Array, Array]]:
-        a = pi.options(batch.obs, key=key)
+        here = pi.at(batch.obs)
+        a = here.options(key=key)
         Q = agent.critic.least(batch.obs, a.action)
-        kl = jnp.mean(pi.kl(agent.anchor, batch.obs)) if tuning.kl else jnp.zeros_like(alpha)
+        kl = jnp.mean(here.kl(before)) if tuning.kl else jnp.zeros_like(alpha)
 
         def expect(x: Array) -> Array:
             return jnp.mean(jnp.sum(a.weight * x, axis=0))

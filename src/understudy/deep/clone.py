@@ -49,7 +49,7 @@ def fit(
     actor: Actor, obs: Float32[Array, "points S"], action: Float32[Array, "points A"]
 ) -> Float32[Array, ""]:
     """E log π(a|s)."""
-    return jnp.mean(actor.log_action(obs, action))
+    return jnp.mean(actor.at(obs).log_action(action))
 
 
 @jax.jit

@@ -293,7 +293,7 @@ def measure(
     As in the tabular learner, with the effective horizon 1/(1−γ): the drift of occupancies is at
     most 2 E TV/(1−γ) per update (Lemma 4.2), and a segment of n points errs by about 1/√n.
     """
-    tv = jnp.mean(after.tv(before, practised.obs))
+    tv = jnp.mean(after.at(practised.obs).tv(before.at(practised.obs)))
     if settings.adaptive is None and settings.beta != "optimal":
         return gauge, tv
     drift = 2 * tv.astype(float) / (1 - settings.tuning.gamma)
