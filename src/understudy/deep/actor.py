@@ -2,11 +2,11 @@
 
 Actions inside understudy lie in [−1, 1]ᵈ, or are one-hot; `scaling` translates at the border.
 
-`actor.at(obs)` is π(·|s), a `Choice` that answers every further question without another pass through
-the network. Both kinds answer the same ones, so that the losses need not know which it is. In particular
-`options` lists actions with weights that sum to one, such that Σ_n weight_n f(action_n) estimates
-E_{a~π} f(a) with the right gradient: one reparametrised sample of a Gaussian, every action of a
-categorical (no noise at all).
+`actor.at(obs)` is π(·|s), a `Choice` that answers every further question without another pass
+through the network. Both kinds answer the same ones, so that the losses need not know which it is.
+In particular `options` lists actions with weights that sum to one, such that
+Σ_n weight_n f(action_n) estimates E_{a~π} f(a) with the right gradient: one reparametrised sample
+of a Gaussian, every action of a categorical (no noise at all).
 """
 
 import abc

@@ -46,16 +46,7 @@ def train(
     keys_of([seed])
     settings = learner.settle(config)
     shown = demonstrations(env, demos, trajectories)
-    request = {
-        "method": "mdpo",
-        "env": env,
-        "seed": seed,
-        "demos": demos,
-        "shown": fingerprint(shown),
-        "trajectories": trajectories,
-        "horizon": horizon,
-        "config": dataclasses.asdict(config),
-    }
+    request = asked(env, config, shown, demos, trajectories, horizon, seed)
     with contextlib.closing(make(env, config, horizon)) as world:
         border, plain = scaling.of_spaces(world, env), world.unwrapped
         shapes = (plain.observation_space.shape or (), plain.action_space.shape or ())
@@ -79,6 +70,28 @@ def train(
         ),
         expert_return=float(shown.returns.mean()),
     )
+
+
+def asked(
+    env: str,
+    config: DeepConfig,
+    shown: Demonstrations,
+    demos: str | None,
+    trajectories: int | None,
+    horizon: int | None,
+    seed: int,
+) -> dict[str, Any]:
+    """The run's identity."""
+    return {
+        "method": "mdpo",
+        "env": env,
+        "seed": seed,
+        "demos": demos,
+        "shown": fingerprint(shown),
+        "trajectories": trajectories,
+        "horizon": horizon,
+        "config": dataclasses.asdict(config),
+    }
 
 
 def make(env: str, config: DeepConfig, horizon: int | None) -> gymnasium.Env:

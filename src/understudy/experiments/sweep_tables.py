@@ -1,0 +1,141 @@
+"""A sweep of tables: seeds are batched, equal shapes share a compiled program."""
+
+import dataclasses
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from understudy.config import Config
+from understudy.envs import catalog
+from understudy.errors import UserError
+from understudy.experiments import account, console, runner, runs
+from understudy.experiments.sweep import Sweep
+from understudy.experiments.train import Expert, choose_expert
+from understudy.imitation import Plan, expert_return, keys_of, plan, pose
+from understudy.loop import Run
+
+AT_ONCE = 10  # seeds that share a batch
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Some seeds of one setting in one environment, and the folders of their runs."""
+
+    requests: tuple[dict[str, Any], ...]
+    folders: tuple[Path, ...]
+    job: runner.Job
+
+    @property
+    def left(self) -> list[int]:
+        """The places of the runs that have not finished."""
+        return [i for i, folder in enumerate(self.folders) if not runs.done(folder)]
+
+
+def run(sweep: Sweep, out: Path) -> dict[str, Any]:
+    """Run what is not done yet, each run in a folder of its own below `out`."""
+    begun = time.perf_counter()
+    cells = _cells(sweep, out)
+    waiting = {id(cell.job): (cell, len(left)) for cell in cells if (left := cell.left)}
+    total = sum(len(cell.folders) for cell in cells)
+    left = sum(count for _, count in waiting.values())
+    with console.bar() as bar:
+        compiling = bar.add_task("compiling programs", total=None, visible=left > 0)
+        running = bar.add_task("runs", total=total, completed=total - left, visible=False)
+        practice = bar.add_task(
+            "interactions", total=sum(_cost(c) for c, _ in waiting.values()), visible=False
+        )
+        best: dict[str, float] = {}
+
+        def compiled(done: int, of: int) -> None:
+            bar.update(compiling, completed=done, total=of, visible=done < of)
+            for task in (running, practice):
+                bar.update(task, visible=done == of)
+
+        def keep(job: runner.Job, result: Run) -> None:
+            cell, _ = waiting[id(job)]
+            bar.advance(running, _write(cell, result))
+            env, top = cell.requests[0]["env"], float(np.asarray(result.returns)[:, -1].max())
+            best[env] = max(best.get(env, top), top)
+            shown = ", ".join(f"{env} {value:.2f}" for env, value in best.items())
+            bar.update(running, description=f"runs (best: {shown})")
+
+        done = runner.run_jobs(
+            [cell.job for cell in cells],
+            wanted=lambda job: id(job) in waiting,
+            keep=keep,
+            compiled=compiled,
+            progress=lambda more: bar.advance(practice, more),
+        )
+    return {
+        "sweep": sweep.name,
+        "out": str(out),
+        "runs": total,
+        "resumed": total - left,
+        "folders": [str(folder) for cell in cells for folder in cell.folders],
+        "seconds": round(time.perf_counter() - begun, 3),
+        "compile_seconds": round(done.compile_seconds, 3),
+        "run_seconds": round(done.run_seconds, 3),
+    }
+
+
+def _cells(sweep: Sweep, out: Path) -> list[Cell]:
+    keys_of(sweep.seeds)
+    cells = []
+    tasks = {
+        task.name: task for task in (catalog.find(e, horizon=sweep.horizon) for e in sweep.envs)
+    }
+    for env, task in tasks.items():
+        shown = choose_expert(task, Expert(), seed=0)
+        where = task.linear or task.mdp
+        problem = pose(where, shown)
+        for config in sweep.settings():
+            assert isinstance(config, Config)
+            planned = plan(where, config)
+            for seeds in _chunks(sweep.seeds, AT_ONCE):
+                requests = tuple(
+                    {
+                        "env": task.name,
+                        "horizon": task.mdp.horizon,
+                        "seed": seed,
+                        **dataclasses.asdict(Expert()),
+                        "config": dataclasses.asdict(config),
+                    }
+                    for seed in seeds
+                )
+                folders = tuple(out / runs.name(request) for request in requests)
+                cells.append(Cell(requests, folders, runner.Job(env, problem, planned, seeds)))
+    return cells
+
+
+def _cost(cell: Cell) -> int:
+    p: Plan = cell.job.plan
+    return p.iterations * p.protocol.fresh * len(cell.folders)
+
+
+def _chunks(seeds: tuple[int, ...], size: int) -> list[tuple[int, ...]]:
+    return [seeds[i : i + size] for i in range(0, len(seeds), size)]
+
+
+def _write(cell: Cell, result: Run) -> int:
+    """Write the runs of a cell that were not there yet; how many."""
+    job, left = cell.job, cell.left
+    expert = expert_return(job.problem)
+    batch = account.Outcome(*result.measured, policy=result.state.pi, reward=result.state.mu)
+    for i in left:
+        one = batch.of(i)
+        if not np.isfinite(one.policy).all():
+            raise UserError(
+                f"The policy of {cell.folders[i].name} became NaN; use smaller step sizes."
+            )
+        summary = {
+            "return": float(one.returns[-1]),
+            "expert_return": expert,
+            "interactions": job.plan.iterations * job.plan.protocol.fresh,
+            "iterations": job.plan.iterations,
+            **account.step_sizes(job.plan),
+        }
+        account.record(cell.folders[i], cell.requests[i], summary, job.plan, job.problem, one)
+    return len(left)
