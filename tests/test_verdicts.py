@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from understudy.experiments import verdicts
 from understudy.experiments.runs import StoredRun
@@ -86,3 +87,49 @@ def test_a_seed_that_fails_is_in_the_mean():
     found = verdicts.figure_1(Curves([*some, failing]))
     assert not found[0]["holds"]
     assert "3×3: 0.667" in found[0]["measured"]
+
+
+TASKS = ("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5")
+
+
+def deep_curves(share, windows=("1", "4", "32", "256", "all")):
+    """Two seeds whose share of the expert is the given one ± 0.01 all along."""
+    return Curves(
+        [
+            run(task, N, seed, 0, share(task, N) + (0.01 if seed else -0.01))
+            for task in TASKS
+            for N in windows
+            for seed in range(2)
+        ]
+    )
+
+
+def as_figure_2_says(task, N):
+    return {"1": 0.1, "4": 0.5, "32": 0.8, "256": 0.8, "all": 0.79}[N]
+
+
+def test_figure_2_as_the_paper_says():
+    assert holds(verdicts.figure_2(deep_curves(as_figure_2_says))) == [True] * 9
+    fewer = deep_curves(as_figure_2_says, windows=("1", "32", "all"))
+    assert holds(verdicts.figure_2(fewer)) == [True] * 9
+
+
+def test_each_claim_of_figure_2_can_fail():
+    changes = [
+        lambda task, N: 0.05 if (task, N) == (TASKS[0], "256") else None,  # worse than N = 1
+        lambda task, N: 0.11 if (task, N) == (TASKS[0], "4") else None,  # better, within the noise
+        lambda task, N: 0.9 if (task, N) == (TASKS[0], "all") else None,  # much better than 32
+    ]
+    for place, change in enumerate(changes):
+        found = verdicts.figure_2(
+            deep_curves(lambda task, N, change=change: change(task, N) or as_figure_2_says(task, N))
+        )
+        assert holds(found) == [place != i for i in range(9)]
+
+
+def test_the_standard_error_of_a_difference():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(0, 1, (20_000, 3)), rng.normal(0.5, 2, (20_000, 5))
+    gaps, errors = zip(*(verdicts.apart(x, y) for x, y in zip(a, b, strict=True)), strict=True)
+    assert np.mean(gaps) == pytest.approx(-0.5, abs=0.03)
+    assert np.mean(np.square(errors)) == pytest.approx(np.var(gaps), rel=0.05)

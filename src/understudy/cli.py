@@ -230,13 +230,20 @@ class Reproduce:
     Stopped, the same command goes on where it was.
     """
 
-    figure: Positional[Literal["fig1", "fig3", "linear"]]
-    """fig1: three rooms, N = 1, 4, 32, 128, five seeds, 10,000 interactions, mirror descent; fig3:
-    the same with policy gradient; linear: regret in linear MDPs against K and against d."""
+    figure: Positional[Literal["fig1", "fig2", "fig3", "linear"]]
+    """fig1: three rooms, N = 1, 4, 32, 128, five seeds, 10,000 interactions, mirror descent; fig2:
+    three MuJoCo tasks, N = 1, 4, 32, 256, all, three seeds, 100,000 interactions, networks: hours;
+    fig3: fig1 with policy gradient; linear: regret in linear MDPs against K and against d."""
     quick: bool = False
-    """About a minute: fewer rooms or features, fewer seeds."""
-    episodes: int = 0
-    """Judge by the mean return of this many sampled episodes (the paper's 5); 0: exact returns."""
+    """About a minute: fewer rooms or features, fewer seeds; fig2: some minutes, the beginning of
+    one task."""
+    windows: tuple[str, ...] = ()
+    """fig2: only these of its N, 1 and at least one of 4 and 32 among them."""
+    seeds: int | None = None
+    """So many seeds; the figure's own number if not given."""
+    episodes: int | None = None
+    """Judge by the mean return of this many sampled episodes; fig2: 10 if not given; the others: 0,
+    exact returns (the paper has 5)."""
     out: Path | None = None
     """Where runs, picture and report go; runs/FIGURE, or runs/FIGURE-quick, if not given."""
     json: Json = False
@@ -245,7 +252,12 @@ class Reproduce:
         from understudy.experiments import console, report, reproduce
 
         document = reproduce.reproduce(
-            self.figure, self.out, quick=self.quick, episodes=self.episodes
+            self.figure,
+            self.out,
+            quick=self.quick,
+            episodes=self.episodes,
+            windows=self.windows,
+            seeds=self.seeds,
         )
         stored, out = document.pop("stored"), Path(document["out"])
         document["report"] = report.write(out, out / "report.html")["report"]
@@ -253,7 +265,7 @@ class Reproduce:
         console.err.print(reproduce.verdict_table(document["verdicts"]))
         console.say(
             f"{document['runs']} runs, {document['resumed']} of them from before, "
-            f"{document['seconds']:.1f} s ({document['compile_seconds']:.1f} s compiling)."
+            f"{document['seconds']:.1f} s."
         )
         console.say(f"Figure: {document['figure']} (and .pdf)")
         console.say(f"Report: {document['report']}")

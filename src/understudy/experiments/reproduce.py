@@ -1,6 +1,5 @@
 """`understudy reproduce`: run a figure's sweep, draw it from the stored runs, judge its claims."""
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,18 @@ from understudy.experiments.runs import StoredRun
 
 
 def reproduce(
-    name: str, out: Path | None = None, *, quick: bool = False, episodes: int = 0
+    name: str,
+    out: Path | None = None,
+    *,
+    quick: bool = False,
+    episodes: int | None = None,
+    windows: tuple[str, ...] = (),
+    seeds: int | None = None,
 ) -> dict[str, Any]:
     """Run the figure's sweep into `out` where it is not done yet, and return its document."""
     asked = paper.FIGURES[name]
-    asked = dataclasses.replace(asked, config=dataclasses.replace(asked.config, episodes=episodes))
     asked = paper.quick(asked) if quick else asked
+    asked = paper.part(asked, windows, seeds, episodes)
     out = out or Path("runs") / asked.name
     refuse_another_figure(out / "verdicts.json", asked.name)
     done = sweep.run(asked, out)
@@ -27,9 +32,10 @@ def reproduce(
         rates.draw(stored, out / name)
         judged = rates.claims(stored)
     else:
-        figures.curves(stored, out / name)
+        figures.curves(stored, out / name, band="stderr" if name == "fig2" else "std")
         judged = verdicts.CLAIMS[name](verdicts.Curves(stored))
-    judged_by = "exact returns" if not episodes else f"{episodes} sampled episodes"
+    sampled = asked.config.episodes
+    judged_by = f"{sampled} sampled episodes" if sampled else "exact returns"
     rule = f"mean over seeds of {'the AIL regret' if name == 'linear' else judged_by}"
     store.write_json(
         out / "verdicts.json", {"figure": asked.name, "rule": rule, "verdicts": judged}
@@ -38,7 +44,7 @@ def reproduce(
         "curves": [
             {
                 "env": run.env,
-                "N": int(run.window),
+                "N": int(run.window) if run.window.isdecimal() else run.window,
                 "seed": run.seed,
                 "interactions": run.interactions.tolist(),
                 "return": run.returns.tolist(),
@@ -66,20 +72,26 @@ def table(name: str, stored: list[StoredRun]) -> Table:
 
 
 def return_table(stored: list[StoredRun]) -> Table:
-    """Mean return over seeds at a few interactions, a block a room."""
-    shown = [at for at in paper.SHOWN if at <= stored[0].interactions[-1]]
+    """Mean return over seeds at a few interactions, a block an environment."""
+    end = stored[0].interactions[-1]
+    shown = [at for at in paper.SHOWN if end / 50 <= at <= end]
     t = Table(title="Return after so many interactions (mean over seeds)")
-    t.add_column("room (expert)")
+    t.add_column("environment (expert)")
     t.add_column("N", justify="right")
     for at in shown:
         t.add_column(f"@{at:,}", justify="right")
     for env, cells in figures.by_panel(stored).items():
         t.add_section()
         for place, (window, cell) in enumerate(cells.items()):
-            label = "" if place else f"{verdicts.small(env)} ({cell[0].expert_return:.2f})"
+            label = "" if place else f"{verdicts.small(env)} ({number(cell[0].expert_return)})"
             means = [np.mean([run.at(at) for run in cell]) for at in shown]
-            t.add_row(label, window, *(f"{mean:.2f}" for mean in means))
+            t.add_row(label, window, *(number(float(mean)) for mean in means))
     return t
+
+
+def number(value: float) -> str:
+    """6.20, or 8,154 where hundredths say nothing."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"
 
 
 def verdict_table(judged: list[dict[str, Any]]) -> Table:

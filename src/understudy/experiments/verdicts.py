@@ -28,12 +28,20 @@ class Curves:
     def rooms(self) -> list[str]:
         return list(dict.fromkeys(run.env for run in self.runs))
 
-    def cell(self, room: str, N: int) -> list[StoredRun]:
+    @property
+    def windows(self) -> list[str]:
+        return list(dict.fromkeys(run.window for run in self.runs))
+
+    def cell(self, room: str, N: int | str) -> list[StoredRun]:
         return [run for run in self.runs if run.env == room and run.window == str(N)]
 
     def share(self, room: str, N: int, at: int) -> float:
         """Mean return after `at` interactions, as a share of the expert's."""
         return float(np.mean([run.at(at) / run.expert_return for run in self.cell(room, N)]))
+
+    def shares(self, room: str, N: int | str) -> np.ndarray:
+        """By seed: the mean over the whole run of the return, as a share of the expert's."""
+        return np.array([run.returns[1:].mean() / run.expert_return for run in self.cell(room, N)])
 
     def end(self, room: str, N: int) -> float:
         return self.share(room, N, max(int(r.interactions[-1]) for r in self.cell(room, N)))
@@ -164,8 +172,67 @@ def figure_3(curves: Curves) -> list[dict[str, Any]]:
     return found
 
 
+def figure_2(curves: Curves) -> list[dict[str, Any]]:
+    """Networks in three MuJoCo tasks: every N > 1 beats N = 1, and a very large one adds little."""
+    reused = [N for N in curves.windows if N != "1"]
+    large = [N for N in reused if N == "all" or int(N) > 32]
+    small_ones = [N for N in reused if N not in large]
+    found = []
+    for task in curves.rooms:
+        by = {N: curves.shares(task, N) for N in curves.windows}
+        gains = {N: apart(by[N], by["1"]) for N in reused}
+        found.append(
+            decide(
+                f"Every N > 1 beats N = 1 in {task}",
+                ", ".join(f"N = {N}: {spread(y)}" for N, y in by.items()),
+                all(gain > 0 for gain, _ in gains.values()),
+                "the share of the expert's return, averaged over the run, is above N = 1's in the "
+                "mean over seeds",
+            )
+        )
+        least = min(small_ones, key=int)
+        gain, error = gains[least]
+        found.append(
+            decide(
+                f"A small N already helps in {task}",
+                f"N = {least} is {gain:+.2f} ± {error:.2f} of the expert above N = 1",
+                gain > 2 * error,
+                f"N = {least} is above N = 1 by more than two standard errors of the difference",
+            )
+        )
+        if not large:
+            continue
+        best, top = (max(some, key=lambda N: by[N].mean()) for some in (small_ones, large))
+        gain, error = apart(by[top], by[best])
+        found.append(
+            decide(
+                f"A very large N gains nothing significant in {task}",
+                f"N = {top} against N = {best}: {gain:+.2f} ± {error:.2f} of the expert",
+                gain <= 2 * error,
+                "the best of the large windows is not above the best of N ≤ 32 by more than two "
+                "standard errors of the difference",
+            )
+        )
+    return found
+
+
+def apart(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
+    """The difference of two means over seeds, and its standard error."""
+    error = sum(float(np.var(x, ddof=1)) / len(x) for x in (a, b) if len(x) > 1)
+    return float(a.mean() - b.mean()), error**0.5
+
+
+def spread(y: np.ndarray) -> str:
+    error = y.std(ddof=1) / len(y) ** 0.5 if len(y) > 1 else 0.0
+    return f"{y.mean():.2f} ± {error:.2f}"
+
+
 def each(values: dict[str, Any], show: Callable[[Any], str]) -> str:
     return ", ".join(f"{small(room)}: {show(value)}" for room, value in values.items())
 
 
-CLAIMS: dict[str, Callable[[Curves], list[dict[str, Any]]]] = {"fig1": figure_1, "fig3": figure_3}
+CLAIMS: dict[str, Callable[[Curves], list[dict[str, Any]]]] = {
+    "fig1": figure_1,
+    "fig2": figure_2,
+    "fig3": figure_3,
+}
