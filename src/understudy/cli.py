@@ -350,6 +350,31 @@ class Draw:
 
 
 @dataclass(frozen=True)
+class Table:
+    """Tabulate stored runs in Markdown: a row a setting, shares of the expert's return."""
+
+    runs: Positional[Path]
+    """A folder of runs, or of folders of runs."""
+    json: Json = False
+
+    def main(self) -> None:
+        from understudy.experiments import console, runs, tables
+
+        stored, skipped = runs.load(self.runs)
+        for sentence in skipped:
+            console.say(f"Skipped: {sentence}")
+        if not stored:
+            raise UserError(f"There is no finished run at or below {self.runs}.")
+        found = tables.rows(stored)
+        if self.json:
+            console.print_json({"rows": [vars(row) for row in found]})
+            return
+        if told := tables.shared(stored):
+            console.say(f"All with: {told}.")
+        print(tables.markdown(found))
+
+
+@dataclass(frozen=True)
 class Watch:
     """Render a trained policy in its environment to a GIF or an MP4."""
 
@@ -431,6 +456,7 @@ Chosen = (
     | SweepFile
     | Report
     | Draw
+    | Table
     | Watch
     | Advise
 )
@@ -456,6 +482,7 @@ def commands(arguments: list[str]) -> Any:
         | Annotated[SweepFile, subcommand("sweep")]
         | Annotated[Report, subcommand("report")]
         | Annotated[Draw, subcommand("draw")]
+        | Annotated[Table, subcommand("table")]
         | Annotated[Watch, subcommand("watch")]
         | Annotated[Advise, subcommand("advise")]
     )

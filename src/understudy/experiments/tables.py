@@ -1,0 +1,112 @@
+"""A table of stored runs: a row a setting and an environment, shares of the expert's return.
+
+What all runs share is not repeated in every row; a row says where its setting differs.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from understudy.deep.config import PRESETS
+from understudy.errors import UserError
+from understudy.experiments import figures
+from understudy.experiments.runs import StoredRun, identity
+
+PARTS = (0.1, 0.25, 0.5, 0.75, 1.0)  # of a run, where it is shown
+NEAR = 0.9  # the share of the expert whose first time is shown
+
+
+@dataclass(frozen=True)
+class Row:
+    """One setting in one environment, over seeds."""
+
+    env: str
+    setting: str  # where it differs from the other rows
+    interactions: int
+    seeds: int
+    began: float  # share of the expert before any practice: the clone's, where there is one
+    shares: tuple[float, ...]  # interquartile mean over seeds, at PARTS
+    worst: float  # seed, at the end
+    lowest: float  # of all seeds and marks in the second half
+    near: tuple[int | None, ...]  # by seed: the first mark at NEAR or above
+
+
+def rows(runs: Sequence[StoredRun]) -> list[Row]:
+    """The rows, by environment and in order of the settings."""
+    if not runs:
+        raise UserError("There are no finished runs to tabulate.")
+    once = {identity(run.request): run for run in runs}.values()
+    flat = {id(run): figures.settings(run) for run in once}
+    names = sorted({name for settings in flat.values() for name in settings})
+    shown = "shown"  # a fingerprint of the demonstrations, which differ by environment
+    varied = [n for n in names if len({s.get(n) for s in flat.values()}) > 1 and n != shown]
+    cells: dict[tuple[str, str], list[StoredRun]] = {}
+    for run in once:
+        differs = {name: flat[id(run)].get(name, "null") for name in varied}
+        cells.setdefault((run.env, _told(differs)), []).append(run)
+    return [_row(env, setting, cell) for (env, setting), cell in sorted(cells.items())]
+
+
+def _row(env: str, setting: str, cell: list[StoredRun]) -> Row:
+    y = [run.returns / run.expert_return for run in cell]
+    end = min(int(run.interactions[-1]) for run in cell)
+    at = [
+        np.array([run.at(round(part * end)) / run.expert_return for run in cell]) for part in PARTS
+    ]
+    first = [
+        next((int(n) for n, v in zip(run.interactions, share, strict=True) if v >= NEAR), None)
+        for run, share in zip(cell, y, strict=True)
+    ]
+    return Row(
+        env=env,
+        setting=setting,
+        interactions=end,
+        seeds=len(cell),
+        began=float(np.mean([share[0] for share in y])),
+        shares=tuple(float(figures.interquartile_mean(x)) for x in at),
+        worst=float(at[-1].min()),
+        lowest=min(float(share[len(share) // 2 :].min()) for share in y),
+        near=tuple(first),
+    )
+
+
+def _told(settings: dict[str, str]) -> str:
+    """Options and values, as one would type them."""
+    words = []
+    for name, value in settings.items():
+        read = json.loads(value)
+        shown = "none" if read is None else str(read).lower() if isinstance(read, bool) else read
+        words.append(f"{name} {shown}".replace("_", " "))
+    return ", ".join(words)
+
+
+def shared(runs: Sequence[StoredRun]) -> str:
+    """Where all runs differ alike from the preset `fast`."""
+    preset = {k: json.dumps(v) for k, v in vars(PRESETS["fast"]).items()}
+    flat = [figures.settings(run) for run in runs]
+    same = {
+        name: value
+        for name, value in flat[0].items()
+        if name in preset and value != preset[name] and all(s.get(name) == value for s in flat)
+    }
+    return _told(same)
+
+
+def markdown(found: Sequence[Row]) -> str:
+    """As it stands in the docs."""
+    parts = [f"{part:.0%}" for part in PARTS]
+    head = ["task", "setting", "interactions", "seeds", "at 0", *parts, "worst seed", "dips to",
+            f"{NEAR} at"]  # fmt: skip
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * 2}{'---:|' * (len(head) - 2)}"]
+    for row in found:
+        seen = [n for n in row.near if n is not None]
+        when = f"{int(np.median(seen)):,}" if seen else "never"
+        if 0 < len(seen) < row.seeds:
+            when += f" ({len(seen)} of {row.seeds})"
+        numbers = [row.began, *row.shares, row.worst, row.lowest]
+        cells = [row.env, row.setting or "as it is", f"{row.interactions:,}", str(row.seeds),
+                 *(f"{number:.2f}" for number in numbers), when]  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
