@@ -65,7 +65,7 @@ def _row(env: str, setting: str, cell: list[StoredRun]) -> Row:
         interactions=end,
         seeds=len(cell),
         began=float(np.mean([share[0] for share in y])),
-        shares=tuple(float(figures.interquartile_mean(x)) for x in at),
+        shares=tuple(float(figures.interquartile_mean(x[:, None])[0]) for x in at),
         worst=float(at[-1].min()),
         lowest=min(float(share[len(share) // 2 :].min()) for share in y),
         near=tuple(first),
