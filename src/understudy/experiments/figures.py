@@ -87,7 +87,8 @@ def curves(
     title: str | None = None,
 ) -> tuple[Path, Path]:
     """Return against interactions to `<stem>.png` and `<stem>.pdf`: a panel an environment, a
-    curve a window, the expert dashed. Over seeds, a curve is
+    curve a window, the expert dashed, cloning alone dotted where runs began with it. Over seeds, a
+    curve is
 
     - std: the mean ± one standard deviation;
     - stderr: the mean ± its standard error;
@@ -116,6 +117,10 @@ def curves(
                 )  # fmt: skip
             expert = np.mean([run.expert_return for cell in cells.values() for run in cell])
             place.axhline(expert, color="black", ls=(0, (3, 3)), lw=1, label="expert", zorder=3)
+            cloned = [run.returns[0] for cell in cells.values() for run in cell if run.cloned]
+            if cloned:  # before any practice a clone is just that
+                grey = {"color": "#666666", "ls": (0, (1, 1)), "lw": 1, "zorder": 3}
+                place.axhline(float(np.mean(cloned)), label="cloning alone", **grey)
             place.set_title(panel_title(env))
             place.set_xlim(0, end)
             place.yaxis.set_major_locator(ticker.MaxNLocator(7, steps=[1, 2, 5, 10]))
@@ -257,14 +262,14 @@ def thousands(end: float) -> ticker.FuncFormatter:
 
 
 def legend(figure: Figure, axes: Any, *, columns: int) -> None:
-    """One for all panels, below them: windows in order, then the expert."""
+    """One for all panels, below them: windows in order, then what does not learn."""
     shown = {}
     for place in axes:
         handles, labels = place.get_legend_handles_labels()
         shown |= dict(zip(labels, handles, strict=True))
-    expert = shown.pop("expert")
-    labels = [*sorted(shown, key=natural), "expert"]
-    handles = [*(shown[label] for label in labels[:-1]), expert]
+    last = [label for label in ("cloning alone", "expert") if label in shown]
+    labels = [*sorted(shown.keys() - last, key=natural), *last]
+    handles = [shown[label] for label in labels]
     lines = -(-len(labels) // columns)
     figure.legend(
         handles, labels, loc="outside lower center", ncols=-(-len(labels) // lines),

@@ -59,6 +59,11 @@ class StoredRun:
         return self.request["config"]["window"]
 
     @property
+    def cloned(self) -> bool:
+        """Whether it began with a clone of the expert."""
+        return self.request["config"].get("warm_start") == "clone"
+
+    @property
     def expert_return(self) -> float:
         return self.summary["expert_return"]
 
