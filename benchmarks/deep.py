@@ -35,7 +35,8 @@ from understudy.deep.actor_critic import Transitions
 from understudy.deep.config import PRESETS
 
 S, A = 17, 6  # HalfCheetah
-CONFIG = dataclasses.replace(PRESETS["fast"], entropy=0.05)  # a fixed one in both
+# A fixed entropy in both, and π_old renewed in both.
+CONFIG = dataclasses.replace(PRESETS["fast"], entropy=0.05, warm_start="none")
 SETTINGS = learner.settle(CONFIG)
 TUNING = SETTINGS.tuning
 
@@ -243,7 +244,7 @@ def jax_iteration(runs=1):
     practised = Transitions(**{n: jnp.asarray(x) for n, x in some_points(SETTINGS.fresh).items()})
     expert = Transitions(**{n: jnp.asarray(x) for n, x in some_points(10_000, 1).items()})
     step = functools.partial(
-        learner.step, practised=practised, expert=expert, settings=SETTINGS, phase="go"
+        learner.step, practised=practised, expert=expert, settings=SETTINGS
     )
     state = fresh_state()
     if runs > 1:

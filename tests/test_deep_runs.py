@@ -180,7 +180,7 @@ def stopping(monkeypatch, at):
         pytest.param("Pendulum-v1", {"envs": 2}, marks=SLOW),
         pytest.param("CartPole-v1", {"absorbing": True}, marks=SLOW),
         pytest.param(
-            "HalfCheetah-v5", {"warm_start": "clone", "warmup": 40, "hold": 40}, marks=SLOW
+            "HalfCheetah-v5", {"warm_start": "clone", "warmup": 40}, marks=SLOW
         ),
     ],
     ids=["custom", "two-lanes", "discrete-absorbing", "mujoco-cloned"],

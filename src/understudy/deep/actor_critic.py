@@ -108,14 +108,15 @@ def improve(
     reward: Float32[Array, " batch"],
     tuning: Tuning,
     pace: Float32[Array, ""] | float = 1.0,
+    grip: Float32[Array, ""] | float = 1.0,
     *,
     key: Key[Array, ""],
 ) -> tuple[Agent, Info]:
     """One step of the critics and their targets, then of the actor and the temperature. `pace`
-    shortens the actor's step."""
+    shortens the actor's step, `grip` loosens λ."""
     looking, acting = jax.random.split(key)
     agent, critic_loss = evaluate(agent, batch, reward, tuning, key=looking)
-    return ascend(agent, batch, critic_loss, tuning, pace, key=acting)
+    return ascend(agent, batch, critic_loss, tuning, pace, grip, key=acting)
 
 
 def evaluate(
@@ -167,6 +168,7 @@ def ascend(
     critic_loss: Float32[Array, ""],
     tuning: Tuning,
     pace: Float32[Array, ""] | float,
+    grip: Float32[Array, ""] | float,
     *,
     key: Key[Array, ""],
 ) -> tuple[Agent, Info]:
@@ -182,7 +184,7 @@ def ascend(
         def expect(x: Array) -> Array:
             return jnp.mean(jnp.sum(a.weight * x, axis=0))
 
-        cost = tuning.kl * kl + expect(alpha * a.log - Q)  # Eq. 3
+        cost = grip * tuning.kl * kl + expect(alpha * a.log - Q)  # Eq. 3
         return cost, (expect(Q), kl, -expect(a.log))
 
     slope, (q, kl, entropy) = jax.grad(loss, has_aux=True)(agent.actor)

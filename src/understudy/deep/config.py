@@ -37,17 +37,21 @@ class DeepConfig:
     batch: int = 128
     """Points per MDPO step."""
     kl: float = 0.5
-    """How strongly the policy is held to the one before (1 / step size of the mirror step)."""
+    """How strongly the policy is held to the one before, or to the clone that it began with (1 /
+    step size of the mirror step)."""
     anchor: int = 1
-    """That policy is renewed every so many iterations."""
+    """The one before is renewed every so many iterations; a clone stays."""
+    loosen: float = 0.01
+    """After cloning: what is left of --kl at the end, as a share; it falls by the same factor in
+    every iteration."""
     average: float = 0.1
     """The policy that is kept averages the weights over this latest part of the run; 0: it is the
     last."""
     entropy: float | None = 0.02
     """Weight of the policy's entropy; None: tuned as in SAC, to −1 per action dimension."""
-    gamma: float = 0.99
+    gamma: float = 0.98
     """Discount."""
-    tau: float = 0.005
+    tau: float = 0.02
     """How fast the target critics follow."""
     hidden: int = 256
     """Width of the two hidden layers of actor and critics."""
@@ -75,20 +79,17 @@ class DeepConfig:
     """Train the discriminator on mixtures of expert and agent."""
     spectral_norm: bool = False
     """Divide each layer of the discriminator by its largest singular value."""
-    demo_share: float = 0.25
+    demo_share: float = 0.5
     """Share of each policy batch drawn from the demonstrations."""
     absorbing: bool = False
     """Give ended episodes a state of their own, which the discriminator sees (DAC)."""
     normalise: bool = True
     """Standardise observations by the demonstrations' mean and deviation."""
-    warm_start: Literal["none", "clone"] = "none"
-    """Begin with the actor cloned from the demonstrations."""
+    warm_start: Literal["none", "clone"] = "clone"
+    """Begin from scratch, or with the actor cloned from the demonstrations."""
     warmup: int | None = None
     """First interactions, in which discriminator and critics learn and the actor stays; None:
     1,000, or 5,000 after cloning."""
-    hold: int | None = None
-    """Interactions after that in which a clone is held to itself, not to the policy before; None:
-    all."""
     marks: int = 20
     """How often the policy is measured along the way."""
     episodes: int = 10
@@ -117,6 +118,7 @@ PAPER = DeepConfig(
     penalty=0.0,
     demo_share=0.0,
     normalise=False,
+    warm_start="none",
     warmup=0,
 )
 
@@ -136,10 +138,8 @@ def check_deep(config: DeepConfig) -> None:
         value = getattr(config, name)
         if value is not None and not 1 <= value <= most:
             raise UserError(f"--{_flag(name)} is {value}; it must be from 1 to {most:,}.")
-    for name in ("warmup", "hold"):
-        value = getattr(config, name)
-        if value is not None and not 0 <= value <= most:
-            raise UserError(f"--{name} is {value}; it must be zero or more.")
+    if config.warmup is not None and not 0 <= config.warmup <= most:
+        raise UserError(f"--warmup is {config.warmup}; it must be zero or more.")
     for name in ("kl", "entropy", "penalty", "penalty_centre"):
         value = getattr(config, name)
         if value is not None and not (math.isfinite(value) and value >= 0):
@@ -147,7 +147,8 @@ def check_deep(config: DeepConfig) -> None:
     check_beta(config.beta)
     if not 0 < config.gamma < 1:
         raise UserError(f"--gamma is {config.gamma}; it must be above 0 and below 1.")
-    for name in ("tau", "actor_rate", "final_rate", "critic_rate", "discriminator_rate"):
+    shares = ("tau", "loosen", "actor_rate", "final_rate", "critic_rate", "discriminator_rate")
+    for name in shares:
         value = getattr(config, name)
         if not 0 < value <= 1:
             raise UserError(f"--{_flag(name)} is {value}; it must be above 0 and at most 1.")

@@ -7,7 +7,7 @@ window is the same code. Practice happens outside, in the environment (`collect`
 
 import dataclasses
 import functools
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -29,9 +29,6 @@ from understudy.theory.bounds import largest_window
 from understudy.window import Gauge, Reuse, Shape, Window
 
 FIRST_ENTROPY = 0.05  # where its weight is tuned
-
-# The actor waits for its critics; goes, held to where it began; goes.
-Phase = Literal["wait", "hold", "go"]
 
 
 class Settings(NamedTuple):
@@ -161,16 +158,17 @@ def begin_with(state: State, actor: Actor) -> State:
     return eqx.tree_at(lambda s: (s.agent.actor, s.agent.anchor, s.average), state, copies)
 
 
-@functools.partial(jax.jit, static_argnames=("settings", "phase"), donate_argnums=0)
+@functools.partial(jax.jit, static_argnames=("settings", "moving"), donate_argnums=0)
 def step(
     state: State,
     practised: Transitions,
     expert: Transitions,
     *,
     settings: Settings,
-    phase: Phase,
+    moving: bool = True,
 ) -> tuple[State, Info]:
-    """Iteration k on what π_{k−1} has just practised."""
+    """Iteration k on what π_{k−1} has just practised. Unless `moving`, the actor waits for its
+    critics."""
     before, k = state.agent.actor, state.k + 1
     rewarding, improving = jax.random.split(jax.random.fold_in(state.key, k))
 
@@ -179,7 +177,7 @@ def step(
     N = windows.length(recent, settings.adaptive, state.gauge, k)
     beta = windows.weights(recent, settings.beta, N, state.gauge)
     state, judged = reward(state, beta, expert, settings, key=rewarding)  # recall, reward
-    state, played = policy(state, expert, settings, phase, key=improving)  # evaluate, policy
+    state, played = policy(state, expert, settings, moving, key=improving)  # evaluate, policy
 
     gauge, drift = measure(state.gauge, before, state.agent.actor, practised, settings)
     # Single iterates jump about; their running mean does not, as the mixture of Cor. 4.9.
@@ -241,16 +239,21 @@ def reward(
 
 
 def policy(
-    state: State, expert: Transitions, settings: Settings, phase: Phase, *, key: Key[Array, ""]
+    state: State, expert: Transitions, settings: Settings, moving: bool, *, key: Key[Array, ""]
 ) -> tuple[State, dict[str, Array]]:
     """The policy player's steps, each on a batch relabelled by the reward of now."""
     config, tuning, k = settings.config, settings.tuning, state.k
     of_expert = round(config.demo_share * config.batch)
-    renew = (k % config.anchor == 0) & (phase == "go")
-    agent = state.agent
-    anchor = jax.tree.map(lambda old, new: jnp.where(renew, new, old), agent.anchor, agent.actor)
-    agent = eqx.tree_at(lambda a: a.anchor, agent, anchor)  # π_{k−1}, or one before
-    pace = 1 - (1 - config.final_rate) * (k / settings.K).astype(jnp.float32)
+    progress = (k / settings.K).astype(jnp.float32)
+    pace = 1 - (1 - config.final_rate) * progress
+    agent, grip = state.agent, jnp.ones_like(progress)
+    if config.warm_start == "clone":
+        # Critics know the clone's surroundings alone; what lies beyond is let in little by little.
+        grip = config.loosen**progress
+    else:
+        renew = k % config.anchor == 0
+        now = jax.tree.map(lambda old, new: jnp.where(renew, new, old), agent.anchor, agent.actor)
+        agent = eqx.tree_at(lambda a: a.anchor, agent, now)  # π_{k−1}, or one before
 
     def one(agent: Agent, key: Array) -> tuple[Agent, dict[str, Array]]:
         drawing, choosing, improving = jax.random.split(key, 3)
@@ -260,8 +263,8 @@ def policy(
             batch = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), batch, shown)
         logit = state.judge(points(batch, config.absorbing))
         mu = judges.reward(logit, config.reward, state.terminates)
-        if phase != "wait":
-            agent, info = players.improve(agent, batch, mu, tuning, pace, key=improving)
+        if moving:
+            agent, info = players.improve(agent, batch, mu, tuning, pace, grip, key=improving)
             told = vars(info)
         else:
             agent, loss = players.evaluate(agent, batch, mu, tuning, key=improving)

@@ -19,7 +19,7 @@ from understudy.deep.absorbing import Absorbing
 from understudy.deep.actor_critic import Transitions, transitions
 from understudy.deep.collect import Act
 from understudy.deep.config import DeepConfig, check_deep
-from understudy.deep.learner import Phase, Settings, State
+from understudy.deep.learner import Settings, State
 from understudy.deep.policy import Policy
 from understudy.deep.scaling import Scaling
 from understudy.demos import Demonstrations, rollout, shipped
@@ -191,16 +191,11 @@ def expert_points(
     return Transitions(*map(jnp.asarray, points)), border
 
 
-def phase(config: DeepConfig, n: int) -> Phase:
-    """What the actor does after so many interactions."""
-    cloned = config.warm_start == "clone"
-    warmup = config.warmup
-    if warmup is None:
-        warmup = 5_000 if cloned else 1_000
-    if n < warmup:
-        return "wait"
-    held = cloned and (config.hold is None or n < warmup + config.hold)
-    return "hold" if held else "go"
+def warmed(config: DeepConfig, n: int) -> bool:
+    """Whether the actor moves after so many interactions."""
+    if config.warmup is None:
+        return n >= (5_000 if config.warm_start == "clone" else 1_000)
+    return n >= config.warmup
 
 
 def imitation(
@@ -226,7 +221,7 @@ def imitation(
             transitions(practised),  # the learner never sees the environment's reward
             expert,
             settings=settings,
-            phase=phase(config, n),
+            moving=warmed(config, n),
         )
         return state, vars(info)
 

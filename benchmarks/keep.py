@@ -1,0 +1,35 @@
+"""Keep the measurements of finished runs, without their policies: python benchmarks/keep.py FROM TO
+
+A kept run still counts as finished, so a sweep into TO goes on with what is missing.
+"""
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+
+from understudy.experiments import runs, store
+
+KEPT = ("config.json", "metrics.jsonl")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("runs", type=Path)
+    parser.add_argument("to", type=Path)
+    asked = parser.parse_args()
+    for folder in runs.folders(asked.runs):
+        if not runs.done(folder):
+            continue
+        to = asked.to / folder.name
+        to.mkdir(parents=True, exist_ok=True)
+        for name in KEPT:
+            shutil.copyfile(folder / name, to / name)
+        marker = json.loads((folder / runs.MARKER).read_text())
+        files = {name: size for name, size in marker["files"].items() if name in KEPT}
+        store.write_json(to / runs.MARKER, {**marker, "files": files, "run": to.name})
+        print(to)
+
+
+if __name__ == "__main__":
+    main()
