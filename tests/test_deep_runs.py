@@ -22,7 +22,7 @@ from understudy.experiments import deep_train, figures, rehearsal, report, runs,
 SLOW = pytest.mark.slow
 SMALL = DeepConfig(
     interactions=160, marks=4, episodes=2, hidden=16, discriminator_hidden=8, batch=16, points=32,
-    policy_steps=2, reward_steps=2, warmup=0,
+    policy_steps=2, reward_steps=2, warmup=0, warm_start="none",
 )  # fmt: skip
 
 
@@ -81,7 +81,7 @@ def test_it_solves_a_tiny_continuous_task(demos, tmp_path):
     config = DeepConfig(
         interactions=1_200, marks=2, hidden=32, discriminator_hidden=32, batch=64, points=64,
         gamma=0.9, warmup=160, actor_rate=3e-3, critic_rate=3e-3, discriminator_rate=1e-3,
-        average=0.05,
+        average=0.05, warm_start="none", demo_share=0.25,
     )  # fmt: skip
     summary = learn("probe:Point", demos, tmp_path / "run", config)
     start = runs_rows(tmp_path / "run")[0]["return"]
@@ -179,9 +179,7 @@ def stopping(monkeypatch, at):
         pytest.param("probe:Point", {}, marks=SLOW),
         pytest.param("Pendulum-v1", {"envs": 2}, marks=SLOW),
         pytest.param("CartPole-v1", {"absorbing": True}, marks=SLOW),
-        pytest.param(
-            "HalfCheetah-v5", {"warm_start": "clone", "warmup": 40}, marks=SLOW
-        ),
+        pytest.param("HalfCheetah-v5", {"warm_start": "clone", "warmup": 40}, marks=SLOW),
     ],
     ids=["custom", "two-lanes", "discrete-absorbing", "mujoco-cloned"],
 )

@@ -53,6 +53,10 @@ class Choice(eqx.Module):
         """log π(a|s) of an action as it was taken, for demonstrations."""
 
     @abc.abstractmethod
+    def miss(self, action: Action) -> Log:
+        """How far the mode is from an action, for cloning."""
+
+    @abc.abstractmethod
     def sample(self, *, key: Key[Array, ""]) -> Action:
         """An action drawn from π."""
 
@@ -92,6 +96,9 @@ class Gaussian(Choice):
         inside = jnp.clip(action, -1 + 1e-6, 1 - 1e-6)
         return self.log(jnp.arctanh(inside)[None])[0]
 
+    def miss(self, action: Action) -> Log:
+        return jnp.sum((self.mode() - action) ** 2, axis=-1)
+
     def sample(self, *, key: Key[Array, ""]) -> Action:
         return self.options(key=key).action[0]
 
@@ -127,6 +134,9 @@ class Categorical(Choice):
 
     def log_action(self, action: Action) -> Log:
         return self.log(action[None])[0]
+
+    def miss(self, action: Action) -> Log:
+        return -self.log_action(action)
 
     def sample(self, *, key: Key[Array, ""]) -> Action:
         return self._one_hot(jax.random.categorical(key, self.log_p))
@@ -165,6 +175,14 @@ class Actor(eqx.Module):
         mean, raw = jnp.split(out, 2, axis=-1)
         low, high = LOG_STD
         return Gaussian(mean, low + (high - low) * (jnp.tanh(raw) + 1) / 2)
+
+    def with_spread(self, std: Float32[Array, " A"]) -> "Actor":
+        """The same modes, with these standard deviations before squashing in every state."""
+        low, high = LOG_STD
+        inside = jnp.clip(2 * (jnp.log(std) - low) / (high - low) - 1, -0.99, 0.99)
+        last, A = self.net.layers[-1], len(std)
+        w, b = last.w.at[:, A:].set(0), last.b.at[A:].set(jnp.arctanh(inside))
+        return eqx.tree_at(lambda a: (a.net.layers[-1].w, a.net.layers[-1].b), self, (w, b))
 
 
 def actor(

@@ -29,6 +29,7 @@ from understudy.theory.bounds import largest_window
 from understudy.window import Gauge, Reuse, Shape, Window
 
 FIRST_ENTROPY = 0.05  # where its weight is tuned
+TELLS_APART = 2.0  # in logits, expert and clone: beyond that a clone is not worth holding to
 
 
 class Settings(NamedTuple):
@@ -56,6 +57,7 @@ class State(eqx.Module):
     window: Window
     gauge: Gauge
     terminates: Bool[Array, ""]  # an episode has ended early
+    apart: Float32[Array, ""]  # how well the discriminator tells the clone from the expert
     key: Key[Array, ""]
     k: Int[Array, ""]  # updates done
 
@@ -147,6 +149,7 @@ def init(
         window=windows.empty(players.blank(observations, actions, settings.fresh), settings.slots),
         gauge=Gauge(drift=jnp.zeros(()), error=jnp.ones(())),
         terminates=jnp.zeros((), bool),
+        apart=jnp.full((), TELLS_APART, jnp.float32),
         key=going,
         k=jnp.zeros((), jnp.int32),
     )
@@ -177,6 +180,9 @@ def step(
     N = windows.length(recent, settings.adaptive, state.gauge, k)
     beta = windows.weights(recent, settings.beta, N, state.gauge)
     state, judged = reward(state, beta, expert, settings, key=rewarding)  # recall, reward
+    if settings.config.warm_start == "clone" and not moving:
+        apart = jnp.maximum(judged["expert_logit"] - judged["agent_logit"], 1e-3)
+        state = dataclasses.replace(state, apart=apart)
     state, played = policy(state, expert, settings, moving, key=improving)  # evaluate, policy
 
     gauge, drift = measure(state.gauge, before, state.agent.actor, practised, settings)
@@ -245,15 +251,17 @@ def policy(
     config, tuning, k = settings.config, settings.tuning, state.k
     of_expert = round(config.demo_share * config.batch)
     progress = (k / settings.K).astype(jnp.float32)
-    pace = 1 - (1 - config.final_rate) * progress
-    agent, grip = state.agent, jnp.ones_like(progress)
-    if config.warm_start == "clone":
-        # Critics know the clone's surroundings alone; what lies beyond is let in little by little.
-        grip = config.loosen**progress
-    else:
-        renew = k % config.anchor == 0
-        now = jax.tree.map(lambda old, new: jnp.where(renew, new, old), agent.anchor, agent.actor)
-        agent = eqx.tree_at(lambda a: a.anchor, agent, now)  # π_{k−1}, or one before
+    # A clone that the warmed-up discriminator takes for the expert is held to, ever more loosely,
+    # for the critics know its surroundings alone; and the less there is to gain, the smaller the
+    # steps: Adam's are as long as its rate, however strong the KL's pull.
+    to_gain = jnp.minimum(state.apart / TELLS_APART, 1)
+    held = to_gain < 1
+    pace = to_gain * (1 - (1 - config.final_rate) * progress)
+    grip = jnp.where(held, config.loosen**progress, 1)
+    renew = (k % config.anchor == 0) & ~held
+    agent = state.agent
+    anchor = jax.tree.map(lambda old, new: jnp.where(renew, new, old), agent.anchor, agent.actor)
+    agent = eqx.tree_at(lambda a: a.anchor, agent, anchor)  # π_{k−1}, one before, or the clone
 
     def one(agent: Agent, key: Array) -> tuple[Agent, dict[str, Array]]:
         drawing, choosing, improving = jax.random.split(key, 3)

@@ -1,5 +1,6 @@
 """What a person sees: everything on stderr, so that stdout stays for `--json`."""
 
+import contextlib
 import json
 import sys
 from collections.abc import Mapping
@@ -43,6 +44,11 @@ def bar() -> Progress:
         transient=True,
         disable=not err.is_terminal,  # a log needs no bar, nor the blank line it would leave
     )
+
+
+def working(what: str) -> contextlib.AbstractContextManager:
+    """Says what takes a while, where someone is looking."""
+    return err.status(what) if err.is_terminal else contextlib.nullcontext()
 
 
 def print_json(document: Mapping[str, Any]) -> None:

@@ -209,8 +209,9 @@ def imitation(
         settings, border.observations, border.actions, discrete=border.discrete, key=key
     )
     if config.warm_start == "clone":
-        actor = clone.clone(state.agent.actor, expert.obs, expert.action, key=cloning)
-        state = learner.begin_with(state, actor)
+        with console.working("cloning the expert"):
+            actor = clone.clone(state.agent.actor, expert.obs, expert.action, key=cloning)
+            state = learner.begin_with(state, jax.block_until_ready(actor))
 
     def act(state: State, n: int) -> Act:
         return acting.sampling(state.agent.actor, practising, n)
