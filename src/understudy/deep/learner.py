@@ -252,12 +252,12 @@ def policy(
     of_expert = round(config.demo_share * config.batch)
     progress = (k / settings.K).astype(jnp.float32)
     # A clone that the warmed-up discriminator takes for the expert is held to, ever more loosely,
-    # for the critics know its surroundings alone; and the less there is to gain, the smaller the
-    # steps: Adam's are as long as its rate, however strong the KL's pull.
-    to_gain = jnp.minimum(state.apart / TELLS_APART, 1)
+    # for the critics know its surroundings alone. The less there is to gain, the tighter, and the
+    # smaller the steps: Adam's are as long as its rate, however strong the KL's pull.
+    to_gain = jnp.minimum(state.apart / TELLS_APART, 1) ** 2
     held = to_gain < 1
     pace = to_gain * (1 - (1 - config.final_rate) * progress)
-    grip = jnp.where(held, config.loosen**progress, 1)
+    grip = jnp.where(held, config.loosen**progress / to_gain, 1)
     renew = (k % config.anchor == 0) & ~held
     agent = state.agent
     anchor = jax.tree.map(lambda old, new: jnp.where(renew, new, old), agent.anchor, agent.actor)
