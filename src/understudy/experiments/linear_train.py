@@ -47,7 +47,7 @@ def train(
         shown = choose_expert(env, world, demos, demonstrations, seed=seed)
         low, high = limits(world, shown)
         phi = feature_map(env, features, world, low, high)
-        out = out or Path("runs") / f"{env.replace('/', '-')}-{METHOD}-seed{seed}"
+        out = out or runs.default(f"{env}-{METHOD}", seed)
         request = {
             "env": env,
             "horizon": config.horizon,

@@ -8,7 +8,6 @@ stopped, it ends with the same bytes.
 
 import contextlib
 import math
-import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -95,7 +94,7 @@ def rehearse(
     marker is written; what it returns joins the summary."""
     env, seed = request["env"], request["seed"]
     prefix = "expert-" if request["method"] == "sac" else ""
-    out = out or Path("runs") / f"{prefix}{re.sub('[/:]', '-', env)}-seed{seed}"
+    out = out or runs.default(prefix + env, seed)
     with store.output_folder(out):
         if finished(out, request):
             console.say(f"The run in {out} has ended already.")

@@ -96,6 +96,11 @@ def name(request: Mapping[str, Any]) -> str:
     return f"{env}-N{window}-seed{request['seed']}-{identity(request)}"
 
 
+def default(name: str, seed: int) -> Path:
+    """Where a run goes if nobody says where."""
+    return Path("runs") / f"{re.sub('[/:]', '-', name)}-seed{seed}"
+
+
 @functools.cache
 def versions() -> dict[str, str]:
     """What ran: recorded with each run, not part of its identity. `code` is a hash of the package's

@@ -54,7 +54,7 @@ def train(
     best, optimal_return = mdps.optimum(task.mdp, task.mdp.reward)
     # The true expert is known only where its demonstrations were sampled here.
     truth = mdps.occupancy(task.mdp, best) if asked.demonstrations else None
-    out = out or Path("runs") / f"{task.name.replace('/', '-')}-seed{seed}"
+    out = out or runs.default(task.name, seed)
     request = {
         "env": task.name,
         "horizon": task.mdp.horizon,
