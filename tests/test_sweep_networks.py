@@ -16,7 +16,7 @@ from test_cli import understudy
 from understudy.deep.config import PRESETS, DeepConfig
 from understudy.demos import npz
 from understudy.errors import UserError
-from understudy.experiments import deep_train, paper, runs, sweep, tables
+from understudy.experiments import deep_train, paper, report, reproduce, runs, sweep, tables
 from understudy.experiments.sweep import Sweep
 
 TINY = DeepConfig(
@@ -210,3 +210,25 @@ def test_a_killed_deep_sweep_leaves_no_worker_and_goes_on(tmp_path):
     assert left.stdout == ""
     assert understudy("sweep", "tiny.toml", cwd=tmp_path).returncode == 0
     assert len(runs.load(tmp_path / "runs/tiny")[0]) == 2
+
+
+@pytest.mark.slow
+def test_figure_2_is_run_drawn_and_judged(tmp_path, monkeypatch):
+    small = dataclasses.replace(
+        paper.FIGURE_2,
+        envs=("Hopper-v5",),
+        config=dataclasses.replace(TINY, interactions=512, marks=2),
+    )
+    monkeypatch.setitem(paper.FIGURES, "fig2", small)
+    out = tmp_path / "fig2"
+    document = reproduce.reproduce("fig2", out, windows=("1", "32", "all"), seeds=2)
+    assert (document["runs"], len(document["verdicts"])) == (6, 3)
+    assert (out / "fig2.png").read_bytes().startswith(b"\x89PNG")
+    told = json.loads((out / "verdicts.json").read_text())
+    assert told["rule"] == "mean over seeds of 2 sampled episodes"
+    assert {row["N"] for row in document["curves"]} == {1, 32, "all"}
+    assert reproduce.return_table(document["stored"]).row_count == 3
+    again = reproduce.reproduce("fig2", out, windows=("1", "32", "all"), seeds=2)
+    assert again["resumed"] == 6
+    report.write(out, out / "report.html")
+    assert "A small N already helps" in (out / "report.html").read_text()
