@@ -243,9 +243,7 @@ def jax_iteration(runs=1):
     """A function that takes one iteration, of several seeds at once if asked."""
     practised = Transitions(**{n: jnp.asarray(x) for n, x in some_points(SETTINGS.fresh).items()})
     expert = Transitions(**{n: jnp.asarray(x) for n, x in some_points(10_000, 1).items()})
-    step = functools.partial(
-        learner.step, practised=practised, expert=expert, settings=SETTINGS
-    )
+    step = functools.partial(learner.step, practised=practised, expert=expert, settings=SETTINGS)
     state = fresh_state()
     if runs > 1:
         keys = jax.vmap(jax.random.key)(jnp.arange(runs))
