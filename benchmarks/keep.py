@@ -5,7 +5,6 @@ missing.
 """
 
 import argparse
-import json
 import shutil
 from pathlib import Path
 
@@ -29,7 +28,7 @@ def main() -> None:
         to.mkdir(parents=True, exist_ok=True)
         for name in kept:
             shutil.copyfile(folder / name, to / name)
-        marker = json.loads((folder / runs.MARKER).read_text())
+        marker = runs.summary(folder)
         files = {name: size for name, size in marker["files"].items() if name in kept}
         store.write_json(to / runs.MARKER, {**marker, "files": files, "run": to.name})
         print(to)

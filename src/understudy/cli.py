@@ -317,6 +317,18 @@ class Report:
             console.print_json(written)
 
 
+def _stored(folder: Path) -> tuple[list[Any], list[str]]:
+    """The finished runs at or below a folder, at least one; what is skipped is told."""
+    from understudy.experiments import console, runs
+
+    stored, skipped = runs.load(folder)
+    for sentence in skipped:
+        console.say(f"Skipped: {sentence}")
+    if not stored:
+        raise UserError(f"There is no finished run at or below {folder}.")
+    return stored, skipped
+
+
 @dataclass(frozen=True)
 class Draw:
     """Draw the learning curves of stored runs, as PNG and PDF."""
@@ -332,13 +344,9 @@ class Draw:
     json: Json = False
 
     def main(self) -> None:
-        from understudy.experiments import console, figures, runs
+        from understudy.experiments import console, figures
 
-        stored, skipped = runs.load(self.runs)
-        for sentence in skipped:
-            console.say(f"Skipped: {sentence}")
-        if not stored:
-            raise UserError(f"There is no finished run at or below {self.runs}.")
+        stored, skipped = _stored(self.runs)
         drawn = figures.curves(
             stored, self.out or self.runs / "curves", band=self.band, title=self.title
         )
@@ -358,13 +366,9 @@ class Table:
     json: Json = False
 
     def main(self) -> None:
-        from understudy.experiments import console, runs, tables
+        from understudy.experiments import console, tables
 
-        stored, skipped = runs.load(self.runs)
-        for sentence in skipped:
-            console.say(f"Skipped: {sentence}")
-        if not stored:
-            raise UserError(f"There is no finished run at or below {self.runs}.")
+        stored, _ = _stored(self.runs)
         found = tables.rows(stored)
         if self.json:
             console.print_json({"rows": [vars(row) for row in found]})

@@ -49,10 +49,6 @@ class Choice(eqx.Module):
         """log π(a|s) of actions given before squashing."""
 
     @abc.abstractmethod
-    def log_action(self, action: Action) -> Log:
-        """log π(a|s) of an action as it was taken, for demonstrations."""
-
-    @abc.abstractmethod
     def miss(self, action: Action) -> Log:
         """How far the mode is from an action, for cloning."""
 
@@ -91,11 +87,6 @@ class Gaussian(Choice):
         normal = -0.5 * z**2 - self.log_std - 0.5 * math.log(2 * math.pi)
         return jnp.sum(normal - log_slope(raw), axis=-1)
 
-    def log_action(self, action: Action) -> Log:
-        # An action on the border came from u = ±∞; a float32 tanh reaches it from about ±9.
-        inside = jnp.clip(action, -1 + 1e-6, 1 - 1e-6)
-        return self.log(jnp.arctanh(inside)[None])[0]
-
     def miss(self, action: Action) -> Log:
         return jnp.sum((self.mode() - action) ** 2, axis=-1)
 
@@ -132,11 +123,8 @@ class Categorical(Choice):
     def log(self, raw: Float32[Array, "n *batch A"]) -> Float32[Array, "n *batch"]:
         return jnp.sum(raw * self.log_p, axis=-1)
 
-    def log_action(self, action: Action) -> Log:
-        return self.log(action[None])[0]
-
     def miss(self, action: Action) -> Log:
-        return -self.log_action(action)
+        return -self.log(action[None])[0]
 
     def sample(self, *, key: Key[Array, ""]) -> Action:
         return self._one_hot(jax.random.categorical(key, self.log_p))

@@ -29,10 +29,7 @@ class Asked:
 
     env: str
     config: DeepConfig
-    demos: str | None
-    trajectories: int | None
-    horizon: int | None
-    seed: int
+    options: dict[str, Any]  # demos, trajectories, horizon and seed, as of `deep_train.train`
     folder: Path
 
     @property
@@ -90,9 +87,14 @@ def _asked(sweep: Sweep, out: Path) -> list[Asked]:
             for config in sweep.settings():
                 assert isinstance(config, DeepConfig)
                 learner.settle(config)  # refuses now what it would refuse later
-                what = (sweep.demos, sweep.trajectories, sweep.horizon, seed)
-                request = deep_train.asked(env, config, demonstrations, *what)
-                listed.append(Asked(env, config, *what, out / runs.name(request)))
+                options = {
+                    "demos": sweep.demos,
+                    "trajectories": sweep.trajectories,
+                    "horizon": sweep.horizon,
+                    "seed": seed,
+                }
+                request = deep_train.asked(env, config, demonstrations, **options)
+                listed.append(Asked(env, config, options, out / runs.name(request)))
     return listed
 
 
@@ -139,15 +141,7 @@ def _cores() -> list[int]:
 
 
 def _train(one: Asked) -> None:
-    deep_train.train(
-        one.env,
-        one.config,
-        demos=one.demos,
-        trajectories=one.trajectories,
-        horizon=one.horizon,
-        seed=one.seed,
-        out=one.folder,
-    )
+    deep_train.train(one.env, one.config, **one.options, out=one.folder)
 
 
 def _latest(one: Asked) -> tuple[int, float]:

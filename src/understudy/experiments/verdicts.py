@@ -4,6 +4,7 @@ A claim holds or it does not; what was measured stands beside it either way.
 """
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -218,13 +219,16 @@ def figure_2(curves: Curves) -> list[dict[str, Any]]:
 
 def apart(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
     """The difference of two means over seeds, and its standard error."""
-    error = sum(float(np.var(x, ddof=1)) / len(x) for x in (a, b) if len(x) > 1)
-    return float(a.mean() - b.mean()), error**0.5
+    return float(a.mean() - b.mean()), math.hypot(standard_error(a), standard_error(b))
 
 
 def spread(y: np.ndarray) -> str:
-    error = y.std(ddof=1) / len(y) ** 0.5 if len(y) > 1 else 0.0
-    return f"{y.mean():.2f} ± {error:.2f}"
+    return f"{y.mean():.2f} ± {standard_error(y):.2f}"
+
+
+def standard_error(y: np.ndarray) -> float:
+    """Of the mean over seeds; of one seed, none is known."""
+    return float(y.std(ddof=1)) / math.sqrt(len(y)) if len(y) > 1 else 0.0
 
 
 def each(values: dict[str, Any], show: Callable[[Any], str]) -> str:
