@@ -20,6 +20,7 @@ HELD_OUT = 0.1  # of the transitions
 STEPS = (4_000, 30_000)  # three for each transition, between these
 BATCH = 256
 RATE = 1e-3  # falls to zero as a cosine
+NOISE = 0.02  # on standardised observations: nearby states ask for nearby actions
 
 
 def clone(
@@ -51,17 +52,19 @@ def fit(
     steps: int,
     key: Key[Array, ""],
 ) -> Actor:
-    """Adam on batches of how far the actor misses the actions."""
+    """Adam on batches of how far the actor misses the actions, at blurred observations."""
     adam = optax.adam(optax.cosine_decay_schedule(RATE, steps))
     size = min(BATCH, len(obs))
 
-    def loss(actor: Actor, rows: Array) -> Array:
-        return jnp.mean(actor.at(obs[rows]).miss(action[rows]))
+    def loss(actor: Actor, rows: Array, noise: Array) -> Array:
+        return jnp.mean(actor.at(obs[rows] + noise).miss(action[rows]))
 
     def one(carry: tuple[Actor, optax.OptState], key: Array) -> tuple[Any, None]:
         actor, moments = carry
-        rows = jax.random.randint(key, (size,), 0, len(obs))
-        slope: Any = jax.grad(loss)(actor, rows)
+        choosing, blurring = jax.random.split(key)
+        rows = jax.random.randint(choosing, (size,), 0, len(obs))
+        noise = NOISE * jax.random.normal(blurring, (size, obs.shape[1]), jnp.float32)
+        slope: Any = jax.grad(loss)(actor, rows, noise)
         move, moments = adam.update(slope, moments)
         return (eqx.apply_updates(actor, move), moments), None
 

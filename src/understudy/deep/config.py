@@ -30,9 +30,9 @@ class DeepConfig:
     """Interactions kept for the policy's steps; None: all."""
     envs: int = 1
     """Copies of the environment stepped side by side."""
-    reward_steps: int = 8
+    reward_steps: int = 4
     """Discriminator steps per iteration."""
-    policy_steps: int = 8
+    policy_steps: int = 6
     """MDPO steps per iteration."""
     batch: int = 128
     """Points per MDPO step."""
@@ -57,11 +57,11 @@ class DeepConfig:
     """Width of the two hidden layers of actor and critics."""
     layer_norm: bool = True
     """Layer norm in the critics."""
-    actor_rate: float = 3e-4
+    actor_rate: float = 6e-4
     """Adam's rate for the actor."""
     final_rate: float = 0.01
     """What is left of it at the end, as a share; it falls linearly."""
-    critic_rate: float = 3e-4
+    critic_rate: float = 6e-4
     """Adam's rate for the critics."""
     discriminator_hidden: int = 64
     """Width of the two hidden layers of the discriminator."""

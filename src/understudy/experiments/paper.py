@@ -33,7 +33,7 @@ FIGURE_2 = Sweep(  # networks in three MuJoCo tasks
     name="fig2",
     envs=("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5"),
     seeds=(0, 1, 2),
-    config=DeepConfig(interactions=100_000, points=256, marks=40, warm_start="none"),
+    config=DeepConfig(interactions=100_000, points=256, marks=20, warm_start="none"),
     grid={"window, fresh": (("1", 256), ("4", 64), ("32", 8), ("256", 8), ("all", 8))},
 )
 
