@@ -105,12 +105,12 @@ def test_deep_runs_are_tabulated(whole):
     assert understudy("table", "nothing", cwd=folder).returncode == 2
 
 
-def stored_run(shares, seed, **config):
+def stored_run(shares, seed, expert=50.0, **config):
     """A run of four marks."""
     request = {"env": "E", "seed": seed, "config": {"window": "all", **config}}
     marks = np.array([0, 10, 20, 40])
-    returns = 50.0 * np.array(shares)
-    return runs.StoredRun(Path(), request, {"expert_return": 50.0}, marks, marks, returns, None)
+    returns = expert * np.array(shares)
+    return runs.StoredRun(Path(), request, {"expert_return": expert}, marks, marks, returns, None)
 
 
 def test_a_row_says_what_its_runs_did():
@@ -123,11 +123,18 @@ def test_a_row_says_what_its_runs_did():
     assert (first.seeds, first.interactions) == (2, 40)
     assert first.began == pytest.approx(0.2)
     # A tenth of 40 is 4: the mark at 0. A quarter is 10.
-    assert first.shares == pytest.approx((0.2, 0.55, 0.675, 0.675, 0.6))
+    assert first.along == pytest.approx((0.2, 0.55, 0.675, 0.675, 0.6))
     assert (first.worst, first.lowest) == pytest.approx((0.5, 0.4))
     assert (first.near, second.near) == ((20, 10), (None,))
     assert "| 15 |" in tables.markdown([first])
     assert "never" in tables.markdown([second])
+
+
+def test_a_row_of_an_expert_below_zero_has_returns():
+    (row,) = tables.rows([stored_run([10, 3, 1.05, 0.5], 0, expert=-100.0)])
+    assert (row.began, row.worst, row.expert) == (-1000, -50, -100)
+    assert row.near == (20,)  # −105 is within a tenth of −100, −300 is not
+    assert "| E (returns; expert -100) |" in tables.markdown([row])
 
 
 def test_each_of_vary_changes_alone():

@@ -1,6 +1,7 @@
 """A table of stored runs: a row a setting and an environment, shares of the expert's return.
 
-What all runs share is not repeated in every row; a row says where its setting differs.
+What all runs share is not repeated in every row; a row says where its setting differs. Where the
+expert's return is not positive there are no shares of it, and a row has returns.
 """
 
 import json
@@ -26,11 +27,12 @@ class Row:
     setting: str  # where it differs from the other rows
     interactions: int
     seeds: int
-    began: float  # share of the expert before any practice: the clone's, where there is one
-    shares: tuple[float, ...]  # interquartile mean over seeds, at PARTS
+    expert: float | None  # its return, where the numbers below are returns and not shares of it
+    began: float  # before any practice: the clone's, where there is one
+    along: tuple[float, ...]  # interquartile mean over seeds, at PARTS
     worst: float  # seed, at the end
     lowest: float  # of all seeds and marks in the second half
-    near: tuple[int | None, ...]  # by seed: the first mark at NEAR or above
+    near: tuple[int | None, ...]  # by seed: the first mark that is near the expert
 
 
 def rows(runs: Sequence[StoredRun]) -> list[Row]:
@@ -50,25 +52,33 @@ def rows(runs: Sequence[StoredRun]) -> list[Row]:
 
 
 def _row(env: str, setting: str, cell: list[StoredRun]) -> Row:
-    y = [run.returns / run.expert_return for run in cell]
+    shares = all(run.expert_return > 0 for run in cell)
+    unit = [run.expert_return if shares else 1.0 for run in cell]
+    y = [run.returns / of for run, of in zip(cell, unit, strict=True)]
     end = min(int(run.interactions[-1]) for run in cell)
     at = [
-        np.array([run.at(round(part * end)) / run.expert_return for run in cell]) for part in PARTS
-    ]
-    first = [
-        next((int(n) for n, v in zip(run.interactions, share, strict=True) if v >= NEAR), None)
-        for run, share in zip(cell, y, strict=True)
+        np.array([run.at(round(part * end)) / of for run, of in zip(cell, unit, strict=True)])
+        for part in PARTS
     ]
     return Row(
         env=env,
         setting=setting,
         interactions=end,
         seeds=len(cell),
-        began=float(np.mean([share[0] for share in y])),
-        shares=tuple(float(figures.interquartile_mean(x[:, None])[0]) for x in at),
+        expert=None if shares else float(np.mean([run.expert_return for run in cell])),
+        began=float(np.mean([R[0] for R in y])),
+        along=tuple(float(figures.interquartile_mean(x[:, None])[0]) for x in at),
         worst=float(at[-1].min()),
-        lowest=min(float(share[len(share) // 2 :].min()) for share in y),
-        near=tuple(first),
+        lowest=min(float(R[len(R) // 2 :].min()) for R in y),
+        near=tuple(_near(run) for run in cell),
+    )
+
+
+def _near(run: StoredRun) -> int | None:
+    """The first mark that is within a tenth of the expert's return, whatever its sign."""
+    enough = run.expert_return - (1 - NEAR) * abs(run.expert_return)
+    return next(
+        (int(n) for n, R in zip(run.interactions, run.returns, strict=True) if R >= enough), None
     )
 
 
@@ -105,8 +115,10 @@ def markdown(found: Sequence[Row]) -> str:
         when = f"{int(np.median(seen)):,}" if seen else "never"
         if 0 < len(seen) < row.seeds:
             when += f" ({len(seen)} of {row.seeds})"
-        numbers = [row.began, *row.shares, row.worst, row.lowest]
-        cells = [row.env, row.setting or "as it is", f"{row.interactions:,}", str(row.seeds),
-                 *(f"{number:.2f}" for number in numbers), when]  # fmt: skip
+        numbers = [row.began, *row.along, row.worst, row.lowest]
+        task = row.env if row.expert is None else f"{row.env} (returns; expert {row.expert:,.0f})"
+        digits = ".2f" if row.expert is None else ",.0f"
+        cells = [task, row.setting or "as it is", f"{row.interactions:,}", str(row.seeds),
+                 *(f"{number:{digits}}" for number in numbers), when]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
