@@ -272,7 +272,7 @@
     by("ledger-note").hidden = false;
     by("ledger-note").textContent = data.ledgers.length
       ? `${without} of ${data.cells} settings kept no ledger, and are not shown here.`
-      : "None of these runs kept a ledger, so there is no regret to show. Train with the ledger on to have it.";
+      : "None of these runs kept a ledger, so there is no regret to show. Runs with tables or features keep one unless it is turned off; with networks the true regret is not known.";
   }
   by("ledger-body").hidden = !data.ledgers.length;
   if (!data.cells) {
