@@ -5,6 +5,7 @@ import io
 import os
 import sys
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
@@ -13,6 +14,7 @@ import tyro
 from tyro import MISSING
 from tyro.conf import OmitArgPrefixes, Positional, arg, subcommand
 
+from understudy.baselines.methods import TITLES, Method, options
 from understudy.config import Config, VectorConfig
 from understudy.deep.config import PRESETS, DeepConfig, ExpertConfig, Preset
 from understudy.errors import UserError
@@ -84,11 +86,16 @@ class TrainDeep:
     preset: Preset = "fast"
     """Which defaults: our best, or the paper's (with its actor and critic rates as stated, or
     exchanged)."""
+    method: Method = "mdpo"
+    """Ours, or a baseline, which changes the defaults: behavioural cloning, on-policy GAIL, DAC,
+    SQIL, IQ-Learn."""
     demos: str | None = None
     """Demonstrations to imitate: a .npz, or a Minari dataset (folder or id); the package's own,
     where it has some, if not given."""
     trajectories: int | None = None
     """Imitate only the first so many demonstrations."""
+    thin: int | None = None
+    """Show only every so many steps of each demonstration."""
     horizon: int | None = None
     """Steps per episode; the environment's own if not given."""
     seed: int = 0
@@ -105,8 +112,10 @@ class TrainDeep:
         summary = deep_train.train(
             self.env,
             self.config,
+            method=self.method,
             demos=self.demos,
             trajectories=self.trajectories,
+            thin=self.thin,
             horizon=self.horizon,
             seed=self.seed,
             out=self.out,
@@ -472,7 +481,13 @@ def commands(arguments: list[str]) -> Any:
     features = _value(arguments, "--features")
     words = [word for word in arguments[1:] if word != features]  # 'fourier:2' is no module:Class
     if arguments[:1] == ["train"] and _continuous(words):
-        default = TrainDeep(env=MISSING, config=PRESETS[_preset(arguments)])
+        preset, method = (
+            _chosen(arguments, "--preset", PRESETS),
+            _chosen(arguments, "--method", TITLES),
+        )
+        default = TrainDeep(
+            env=MISSING, config=options(method or "mdpo", PRESETS[preset or "fast"])
+        )
         train = (
             Annotated[TrainDeep, subcommand("train", default=default)]
             if features is None
@@ -507,10 +522,10 @@ def _continuous(arguments: list[str]) -> bool:
         return False
 
 
-def _preset(arguments: list[str]) -> str:
-    """The preset that is asked for; the parser itself will refuse what is none."""
-    value = _value(arguments, "--preset")
-    return value if value in PRESETS else "fast"
+def _chosen(arguments: list[str], option: str, known: Collection[str]) -> Any:
+    """What an option is given, if it is known; the parser itself will refuse what is not."""
+    value = _value(arguments, option)
+    return value if value in known else None
 
 
 def _value(arguments: list[str], option: str) -> str | None:

@@ -10,7 +10,7 @@ sample whose mean is zero, noise that grows as the policy becomes sure of itself
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -129,9 +129,12 @@ def evaluate(
 ) -> tuple[Agent, Float32[Array, ""]]:
     """One step of the critics alone: the actor stays."""
     y = backup(agent, batch, reward, tuning, key=key)
-    agent, loss = fit(agent, batch, y, tuning)
-    target = toward(agent.target, agent.critic, tuning.tau)
-    return eqx.tree_at(lambda a: a.target, agent, target), loss
+
+    def loss(Q: Critic) -> Array:
+        return jnp.mean((Q(batch.obs, batch.action[None])[:, 0] - y) ** 2)
+
+    agent, value = fit(agent, loss, tuning)
+    return follow(agent, tuning), value
 
 
 def backup(
@@ -150,16 +153,18 @@ def backup(
 
 
 def fit(
-    agent: Agent, batch: Transitions, y: Float32[Array, " batch"], tuning: Tuning
+    agent: Agent, loss: Callable[[Critic], Array], tuning: Tuning
 ) -> tuple[Agent, Float32[Array, ""]]:
-    """A step of both critics towards y."""
-
-    def loss(Q: Critic) -> Array:
-        return jnp.mean((Q(batch.obs, batch.action[None])[:, 0] - y) ** 2)
-
+    """A step of both critics down a loss."""
     value, slope = jax.value_and_grad(loss)(agent.critic)
     Q, moments = adam.descend(agent.critic, slope, agent.critic_moments, tuning.critic_rate)
     return eqx.tree_at(lambda a: (a.critic, a.critic_moments), agent, (Q, moments)), value
+
+
+def follow(agent: Agent, tuning: Tuning) -> Agent:
+    """The target critics, a little nearer to the critics."""
+    target = toward(agent.target, agent.critic, tuning.tau)
+    return eqx.tree_at(lambda a: a.target, agent, target)
 
 
 def ascend(

@@ -43,7 +43,6 @@ def clone(
     return actor.with_spread(jnp.sqrt(jnp.mean(missed**2, axis=0)))
 
 
-@functools.partial(jax.jit, static_argnames="steps")
 def fit(
     actor: Actor,
     obs: Float32[Array, "points S"],
@@ -52,8 +51,24 @@ def fit(
     steps: int,
     key: Key[Array, ""],
 ) -> Actor:
-    """Adam on batches of how far the actor misses the actions, at blurred observations."""
-    adam = optax.adam(optax.cosine_decay_schedule(RATE, steps))
+    """So many steps, their rate falling to zero."""
+    optimiser = optax.adam(optax.cosine_decay_schedule(RATE, steps))
+    weights: Any = actor
+    keys = jax.random.split(key, steps)
+    return descend(actor, optimiser.init(weights), obs, action, keys, optimiser=optimiser)[0]
+
+
+@functools.partial(jax.jit, static_argnames="optimiser")
+def descend(
+    actor: Actor,
+    moments: optax.OptState,
+    obs: Float32[Array, "points S"],
+    action: Float32[Array, "points A"],
+    keys: Key[Array, " steps"],
+    *,
+    optimiser: optax.GradientTransformation,
+) -> tuple[Actor, optax.OptState]:
+    """A step a key down how far the actor misses the actions, at blurred observations."""
     size = min(BATCH, len(obs))
 
     def loss(actor: Actor, rows: Array, noise: Array) -> Array:
@@ -65,8 +80,7 @@ def fit(
         rows = jax.random.randint(choosing, (size,), 0, len(obs))
         noise = NOISE * jax.random.normal(blurring, (size, obs.shape[1]), jnp.float32)
         slope: Any = jax.grad(loss)(actor, rows, noise)
-        move, moments = adam.update(slope, moments)
+        move, moments = optimiser.update(slope, moments)
         return (eqx.apply_updates(actor, move), moments), None
 
-    weights: Any = actor
-    return jax.lax.scan(one, (actor, adam.init(weights)), jax.random.split(key, steps))[0][0]
+    return jax.lax.scan(one, (actor, moments), keys)[0]

@@ -1,5 +1,5 @@
-"""`understudy train` where observations are continuous: the deep learner, its demonstrations and
-its run."""
+"""`understudy train` where observations are continuous: the deep learner or a baseline, its
+demonstrations and its run."""
 
 import contextlib
 import dataclasses
@@ -13,13 +13,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from understudy.baselines.methods import Method
 from understudy.deep import absorbing, acting, clone, learner, scaling
 from understudy.deep import policy as policies
 from understudy.deep.absorbing import Absorbing
+from understudy.deep.actor import actor
 from understudy.deep.actor_critic import Transitions, transitions
 from understudy.deep.collect import Act
 from understudy.deep.config import DeepConfig, check_deep
-from understudy.deep.learner import Settings, State
+from understudy.deep.learner import Settings
 from understudy.deep.policy import Policy
 from understudy.deep.scaling import Scaling
 from understudy.demos import Demonstrations, rollout, shipped
@@ -34,8 +36,10 @@ def train(
     env: str,
     config: DeepConfig,
     *,
+    method: Method = "mdpo",
     demos: str | None = None,
     trajectories: int | None = None,
+    thin: int | None = None,
     horizon: int | None = None,
     seed: int = 0,
     out: Path | None = None,
@@ -46,15 +50,22 @@ def train(
     keys_of([seed])
     settings = learner.settle(config)
     shown = demonstrations(env, demos, trajectories)
-    request = asked(env, config, shown, demos, trajectories, horizon, seed)
+    request = asked(env, config, shown, method, demos, trajectories, thin, horizon, seed)
     with contextlib.closing(make(env, config, horizon)) as world:
         border, plain = scaling.of_spaces(world, env), world.unwrapped
         shapes = (plain.observation_space.shape or (), plain.action_space.shape or ())
-        expert, border = expert_points(shown, world, border, config, env)
+        expert, border = expert_points(shown, world, border, config, env, thin)
+
+    def begin() -> rehearsal.Method:
+        if method == "bc":
+            ends = np.cumsum([len(rows) for rows in kept(shown, thin)])
+            return cloning_alone(expert, border, settings, ends, seed=seed)
+        return imitation(expert, border, settings, learner_of(method), seed=seed)
+
     return rehearsal.rehearse(
         out,
         request,
-        lambda: imitation(expert, border, settings, seed=seed),
+        begin,
         rehearsal.Stage(
             functools.partial(make, env, config, horizon),
             border,
@@ -62,7 +73,7 @@ def train(
             lanes=config.envs,
         ),
         rehearsal.Schedule(
-            config.interactions,
+            0 if method == "bc" else config.interactions,
             config.marks,
             config.episodes,
             keep_best=False,
@@ -76,19 +87,23 @@ def asked(
     env: str,
     config: DeepConfig,
     shown: Demonstrations,
+    method: Method,
     demos: str | None,
     trajectories: int | None,
+    thin: int | None,
     horizon: int | None,
     seed: int,
 ) -> dict[str, Any]:
     """The run's identity."""
+    thinned = {} if thin is None else {"thin": thin}
     return {
-        "method": "mdpo",
+        "method": method,
         "env": env,
         "seed": seed,
         "demos": demos,
         "shown": fingerprint(shown),
         "trajectories": trajectories,
+        **thinned,
         "horizon": horizon,
         "config": dataclasses.asdict(config),
     }
@@ -164,15 +179,36 @@ def fingerprint(shown: Demonstrations) -> str:
     return digest.hexdigest()[:12]
 
 
+def kept(shown: Demonstrations, thin: int | None) -> list[np.ndarray]:
+    """The steps of each demonstration that are shown: all, or every so many from a random one on,
+    as is usual since Ho & Ermon (2016)."""
+    lengths = [len(actions) for actions in shown.actions]
+    if thin is None:
+        return [np.arange(length) for length in lengths]
+    if not 1 <= thin <= min(lengths):
+        raise UserError(
+            f"--thin is {thin}; it must be from 1 to {min(lengths)}, the shortest demonstration."
+        )
+    first = np.random.default_rng(0).integers(thin, size=len(lengths))
+    return [np.arange(f, length, thin) for f, length in zip(first, lengths, strict=True)]
+
+
 def expert_points(
-    shown: Demonstrations, world: gymnasium.Env, border: Scaling, config: DeepConfig, env: str
+    shown: Demonstrations,
+    world: gymnasium.Env,
+    border: Scaling,
+    config: DeepConfig,
+    env: str,
+    thin: int | None = None,
 ) -> tuple[Transitions, Scaling]:
     """The demonstrations in the networks' units, and the scaling that they set."""
     if config.absorbing:
         shown = absorbing.of_demonstrations(shown)
-    obs = np.concatenate([o[:-1] for o in shown.observations])
-    after = np.concatenate([o[1:] for o in shown.observations])
-    action = np.concatenate(shown.actions)
+    rows = kept(shown, thin)
+    obs, after, action = (
+        np.concatenate([episode[of + i] for episode, i in zip(episodes, rows, strict=True)])
+        for episodes, of in ((shown.observations, 0), (shown.observations, 1), (shown.actions, 0))
+    )
     if len(action) < 2:
         raise UserError(f"The demonstrations of {env} have one step in all; give more.")
     border.check(obs, action, world, env)
@@ -185,8 +221,12 @@ def expert_points(
         border = dataclasses.replace(
             border, mean=mean.astype(np.float32), std=std.astype(np.float32)
         )
-    last = np.zeros(len(obs), bool)
-    last[np.cumsum([len(a) for a in shown.actions]) - 1] = shown.terminated
+    last = np.concatenate(
+        [
+            (i == len(actions) - 1) & ended
+            for i, actions, ended in zip(rows, shown.actions, shown.terminated, strict=True)
+        ]
+    )
     points = border.obs(obs), border.encode(action), border.obs(after), last
     return Transitions(*map(jnp.asarray, points)), border
 
@@ -198,14 +238,27 @@ def warmed(config: DeepConfig, n: int) -> bool:
     return n >= config.warmup
 
 
+def learner_of(method: Method) -> Any:
+    """The module of a method: its `init` and its `step`."""
+    if method == "sqil":
+        from understudy.baselines import sqil
+
+        return sqil
+    if method == "iq-learn":
+        from understudy.baselines import iq_learn
+
+        return iq_learn
+    return learner  # the rest differ in options
+
+
 def imitation(
-    expert: Transitions, border: Scaling, settings: Settings, *, seed: int
+    expert: Transitions, border: Scaling, settings: Settings, player: Any, *, seed: int
 ) -> rehearsal.Method:
-    """The learner as a method of a rehearsal."""
+    """A learner as a method of a rehearsal."""
     config = settings.config
     settings = learner.fitted(settings, border.actions, discrete=border.discrete)
     key, cloning, practising = jax.random.split(jax.random.key(seed), 3)
-    state = learner.init(
+    state = player.init(
         settings, border.observations, border.actions, discrete=border.discrete, key=key
     )
     if config.warm_start == "clone":
@@ -213,11 +266,11 @@ def imitation(
             actor = clone.clone(state.agent.actor, expert.obs, expert.action, key=cloning)
             state = learner.begin_with(state, jax.block_until_ready(actor))
 
-    def act(state: State, n: int) -> Act:
+    def act(state: Any, n: int) -> Act:
         return acting.sampling(state.agent.actor, practising, n)
 
-    def step(state: State, practised: dict[str, np.ndarray], n: int) -> tuple[State, dict]:
-        state, info = learner.step(
+    def step(state: Any, practised: dict[str, np.ndarray], n: int) -> tuple[Any, dict]:
+        state, info = player.step(
             state,
             transitions(practised),  # the learner never sees the environment's reward
             expert,
@@ -228,3 +281,27 @@ def imitation(
 
     each = settings.fresh // config.envs
     return rehearsal.Method(state, each, act, step, lambda state: state.average)
+
+
+def cloning_alone(
+    expert: Transitions, border: Scaling, settings: Settings, ends: np.ndarray, *, seed: int
+) -> rehearsal.Method:
+    """Behavioural cloning, which is over before any practice."""
+    from understudy.baselines import cloning
+
+    initialising, fitting = jax.random.split(jax.random.key(seed))
+    fresh = actor(
+        border.observations,
+        border.actions,
+        settings.tuning.hidden,
+        discrete=border.discrete,
+        key=initialising,
+    )
+    held_out = cloning.hold_out(ends)
+    with console.working("cloning the expert"):
+        clone = cloning.cloned(fresh, expert.obs, expert.action, held_out, key=fitting)
+    return rehearsal.Method(clone, 1, _never, _never, lambda state: state)
+
+
+def _never(*_: Any) -> Any:
+    raise AssertionError("cloning does not practise")

@@ -121,7 +121,7 @@ def run(
     """Practise, update and measure to the end, and write what was reached."""
     place = resume(folder, request, method, collector)
     each = method.fresh * len(collector.lanes)
-    total = max(1, schedule.interactions // each) * each
+    total = schedule.interactions and max(1, schedule.interactions // each) * each
     marks = set(np.linspace(0, total // each, schedule.marks + 1).round().astype(int) * each)
     begun, saved = time.perf_counter() - place.seconds, time.perf_counter()
 

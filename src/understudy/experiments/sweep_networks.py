@@ -88,8 +88,10 @@ def _asked(sweep: Sweep, out: Path) -> list[Asked]:
                 assert isinstance(config, DeepConfig)
                 learner.settle(config)  # refuses now what it would refuse later
                 options = {
+                    "method": "mdpo",
                     "demos": sweep.demos,
                     "trajectories": sweep.trajectories,
+                    "thin": None,
                     "horizon": sweep.horizon,
                     "seed": seed,
                 }

@@ -1,0 +1,71 @@
+"""IQ-Learn (Garg et al. 2021): Q alone, which is policy and reward at once.
+
+A soft Q stands for the reward r(s,a) = Q(s,a) − γ V(s′), with V(s) = E_π[Q − α log π]: the change
+of variables of ValueDICE's family, which the paper contrasts with. The critics maximise
+
+    E_E[r] − E_all[V(s) − γ V(s′)] − c E_all[r²]
+
+over the expert's points and all points: the expert's reward up, everyone's value down, and a χ²
+regulariser that keeps r small. It is their objective for online learning, with targets for V(s′).
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float32, Key
+
+from understudy.baselines import soft
+from understudy.baselines.soft import Info, State
+from understudy.deep import actor_critic as players
+from understudy.deep.actor_critic import Agent, Transitions, Tuning
+from understudy.deep.critic import Critic
+from understudy.deep.learner import Settings
+
+CHI = 0.5  # c = 1/(4·CHI)
+init = soft.init
+
+
+@functools.partial(jax.jit, static_argnames=("settings", "moving"), donate_argnums=0)
+def step(
+    state: State,
+    practised: Transitions,
+    expert: Transitions,
+    *,
+    settings: Settings,
+    moving: bool = True,
+) -> tuple[State, Info]:
+    """One iteration, on what was just practised and on all before it."""
+    return soft.step(state, practised, expert, fit, settings, moving=moving)
+
+
+def fit(
+    agent: Agent, seen: Transitions, shown: Transitions, tuning: Tuning, *, key: Key[Array, ""]
+) -> tuple[Agent, Float32[Array, ""]]:
+    """The critics' step down the objective."""
+    here, ahead = jax.random.split(key)
+    batch, alpha = soft.both(seen, shown), jnp.exp(agent.log_alpha)
+    of_expert = jnp.arange(len(batch.obs)) >= len(seen.obs)
+    # What comes next: nothing beyond a termination.
+    next_V = players.backup(agent, batch, jnp.zeros(len(batch.obs), jnp.float32), tuning, key=ahead)
+    a = agent.actor.at(batch.obs).options(key=here)
+
+    def loss(Q: Critic) -> Array:
+        soft_Q = Q(batch.obs, a.action) - alpha * a.log
+        V = jnp.sum(a.weight * soft_Q, axis=1)  # (twins, batch)
+        r = Q(batch.obs, batch.action[None])[:, 0] - next_V
+        return objective(r, V - next_V, of_expert)
+
+    agent, value = players.fit(agent, loss, tuning)
+    return players.follow(agent, tuning), value
+
+
+def objective(
+    r: Float32[Array, "twins batch"],
+    gain: Float32[Array, "twins batch"],
+    of_expert: Array,
+) -> Float32[Array, ""]:
+    """−E_E[r] + E_all[V − γ V′] + E_all[r²]/(4·CHI), the mean of the twins."""
+    shown = jnp.sum(jnp.where(of_expert, r, 0), axis=-1) / jnp.sum(of_expert)
+    each = -shown + jnp.mean(gain, axis=-1) + jnp.mean(r**2, axis=-1) / (4 * CHI)
+    return jnp.mean(each)

@@ -1,0 +1,74 @@
+"""The methods with networks that can be compared, by name: which learner, with which options.
+
+A method changes what makes it itself, and shares the rest with the others: widths, rates, discount,
+policy steps per interaction, measurements. No JAX here: `--help` reads it.
+"""
+
+import dataclasses
+from typing import Literal
+
+from understudy.deep.config import DeepConfig
+
+Method = Literal["mdpo", "bc", "gail", "dac", "sqil", "iq-learn"]
+
+TITLES: dict[str, str] = {
+    "mdpo": "understudy",
+    "bc": "behavioural cloning",
+    "gail": "GAIL, on-policy",
+    "dac": "DAC",
+    "sqil": "SQIL",
+    "iq-learn": "IQ-Learn",
+}
+ON_POLICY = 512  # interactions per update of GAIL
+
+
+def options(method: Method, base: DeepConfig) -> DeepConfig:
+    """The options of a method, made from the learner's."""
+    return {"gail": _gail, "dac": _dac, "sqil": _sqil, "iq-learn": _iq_learn}.get(
+        method, lambda base: base
+    )(base)
+
+
+def _gail(base: DeepConfig) -> DeepConfig:
+    """On-policy GAIL (Ho & Ermon 2016): an update sees what its policy has just practised, and
+    nothing else. It is the learner with N = 1 and a replay of one segment, not PPO: so it differs
+    from the others in reuse, and takes as many steps per interaction as they do."""
+    each = base.fresh or 1
+    return dataclasses.replace(
+        base,
+        window="1",
+        fresh=ON_POLICY,
+        replay=ON_POLICY,
+        policy_steps=max(1, base.policy_steps * ON_POLICY // each),
+        reward_steps=max(1, base.reward_steps * ON_POLICY // each),
+        demo_share=0.0,
+        warm_start="none",
+    )
+
+
+def _dac(base: DeepConfig) -> DeepConfig:
+    """DAC (Kostrikov et al. 2019): everything ever practised against the expert, absorbing states
+    with a reward of their own, no KL. The learner with N = all and λ = 0; where theirs is TD3, this
+    is Soft Actor-Critic."""
+    return dataclasses.replace(
+        base,
+        window="all",
+        absorbing=True,
+        reward="logit",
+        kl=0.0,
+        entropy=None,
+        demo_share=0.0,
+        warm_start="none",
+    )
+
+
+def _sqil(base: DeepConfig) -> DeepConfig:
+    """SQIL (Reddy et al. 2020): Soft Actor-Critic, half of each batch from the expert."""
+    return dataclasses.replace(
+        base, window="all", kl=0.0, entropy=None, demo_share=0.5, warm_start="none"
+    )
+
+
+def _iq_learn(base: DeepConfig) -> DeepConfig:
+    """IQ-Learn (Garg et al. 2021): as SQIL, with a small fixed weight of the entropy, as theirs."""
+    return dataclasses.replace(_sqil(base), entropy=0.01)

@@ -1,0 +1,240 @@
+"""Each baseline does what its paper says it does."""
+
+import dataclasses
+import json
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from conftest import random_mdp, random_policy
+from test_deep_runs import SMALL, learn, scripted
+
+from understudy import mdp as mdps
+from understudy import window as windows
+from understudy.baselines import cloning, iq_learn, methods, sqil
+from understudy.deep import actor_critic as players
+from understudy.deep import learner
+from understudy.deep.actor_critic import Transitions, Tuning
+from understudy.deep.config import PRESETS
+from understudy.demos import Demonstrations, npz, rollout
+from understudy.errors import UserError
+from understudy.experiments import deep_train
+from understudy.imitation import expert_occupancy
+
+KEY = jax.random.key(0)
+TUNING = Tuning(hidden=(16, 16), norm=False, critic_rate=1e-2)
+
+
+def some(*shape, key=0):
+    return jax.random.normal(jax.random.key(key), shape, jnp.float32)
+
+
+def points(n, key=0):
+    obs, action = some(n, 3, key=key), jnp.tanh(some(n, 2, key=key + 1))
+    return Transitions(obs, action, some(n, 3, key=key + 2), jnp.zeros(n, bool))
+
+
+@pytest.fixture(scope="module")
+def demos(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demos")
+    npz.write(folder / "Pendulum-v1.npz", scripted("Pendulum-v1"))
+    return folder
+
+
+# --- behavioural cloning -------------------------------------------------------------------------
+
+
+def test_counts_are_the_expert_where_it_goes_and_uniform_elsewhere():
+    mdp = random_mdp(5, 6, 3, 2, staged=True, seed=1)
+    pi = random_policy(mdp, seed=2)
+    d = mdps.occupancy(mdp, pi)
+    unseen = d.at[2, 3].set(0)
+    found = cloning.counted(unseen)
+    seen = np.asarray(unseen.sum(-1) > 0)
+    np.testing.assert_allclose(found[seen], pi[seen], atol=1e-12)
+    np.testing.assert_allclose(found[~seen], 1 / 3)
+
+
+def test_counts_come_to_the_expert_as_demonstrations_are_added():
+    mdp = random_mdp(5, 6, 3, 2, staged=False, seed=3)
+    pi = random_policy(mdp, seed=4, concentration=2.0)
+    best = float(mdps.value(mdp, pi, mdp.reward))
+    missed = []
+    for episodes in (10, 1_000, 100_000):
+        shown = rollout.sample(mdp, np.asarray(pi), episodes, seed=5)
+        clone = cloning.counted(expert_occupancy(mdp, shown))
+        d = mdps.occupancy(mdp, pi)
+        missed.append(float(jnp.sum(d * jnp.abs(clone - pi))))
+    assert missed[2] < missed[1] / 5 < missed[0] / 25  # as 1/√n
+    assert float(mdps.value(mdp, clone, mdp.reward)) == pytest.approx(best, abs=0.02)
+
+
+def cliff(H, states=20):
+    """A road of many look-alike places beside a cliff: action 0 goes on, to any place; action 1
+    falls, for good. A step on the road pays one."""
+    S, fallen = states + 1, states
+    P = np.zeros((1, S, 2, S))
+    P[0, :states, 0, :states] = 1 / states
+    P[0, :states, 1, fallen] = 1
+    P[0, fallen, :, fallen] = 1
+    reward = np.zeros((H, S, 2))
+    reward[:, :states] = 1
+    nu = np.r_[np.full(states, 1 / states), 0]
+    succ = np.broadcast_to(np.arange(S), (1, S, 2, S))
+    return mdps.build(succ, P, horizon=H, nu=nu, reward=reward)
+
+
+def test_cloning_errs_ever_more_on_a_longer_cliff():
+    """Ross & Bagnell (2010): the error compounds, H² and not H."""
+    lost = {}
+    for H in (4, 8, 16):
+        mdp = cliff(H)
+        go_on = jnp.zeros(mdp.shape).at[..., 0].set(1)
+        losses = []
+        for seed in range(10):
+            shown = rollout.sample(mdp, np.asarray(go_on), 60, seed=seed)
+            clone = cloning.counted(expert_occupancy(mdp, shown))
+            losses.append(H - float(mdps.value(mdp, clone, mdp.reward)))
+        lost[H] = np.mean(losses)
+    assert lost[8] > 3 * lost[4]
+    assert lost[16] > 3 * lost[8]
+
+
+def test_a_network_is_kept_at_its_best_on_what_is_held_out():
+    from understudy.deep.actor import actor
+
+    fresh = actor(3, 2, (32, 32), discrete=False, key=KEY)
+    teacher = actor(3, 2, (32, 32), discrete=False, key=jax.random.key(1))
+    teacher = eqx.tree_at(lambda a: a.net.layers[-1].w, teacher, some(32, 4, key=3))
+    obs = some(400, 3, key=2)
+    action = teacher.at(obs).mode()
+    noisy = action.at[:300].add(0.5 * some(300, 2, key=4))  # to overfit to
+    held_out = np.arange(400) >= 300
+    kept = cloning.cloned(fresh, obs, jnp.clip(noisy, -1, 1), held_out, key=KEY)
+    keys = jax.random.split(KEY, 15_000)
+    optimiser = optax.adam(1e-3)
+    long, _ = cloning.clone.descend(
+        fresh, optimiser.init(fresh), obs[:300], jnp.clip(noisy[:300], -1, 1), keys,
+        optimiser=optimiser,
+    )  # fmt: skip
+
+    def missed(actor):
+        return float(jnp.mean((actor.at(obs[300:]).mode() - action[300:]) ** 2))
+
+    assert missed(kept) < 0.8 * missed(long)
+    assert missed(kept) < 0.3 * missed(fresh)
+
+
+def test_whole_trajectories_are_held_out():
+    assert cloning.hold_out(np.array([3, 5, 9])).tolist() == [False] * 5 + [True] * 4
+    assert cloning.hold_out(np.array([20])).sum() == 2
+
+
+# --- on-policy GAIL and DAC ----------------------------------------------------------------------
+
+
+def test_gail_sees_its_own_practice_and_no_other():
+    config = methods.options("gail", PRESETS["fast"])
+    settings = learner.settle(config)
+    assert (settings.slots, settings.fresh, config.window) == (1, 512, "1")
+    ours = PRESETS["fast"]
+    assert ours.fresh is not None
+    assert config.policy_steps / 512 == ours.policy_steps / ours.fresh  # as much work
+    assert config.reward_steps / 512 == ours.reward_steps / ours.fresh
+
+
+def test_dac_samples_all_that_was_practised_alike():
+    config = methods.options("dac", PRESETS["fast"])
+    settings = learner.settle(config)
+    k = jnp.asarray(700)
+    recent = learner.reuse(settings)
+    gauge = windows.Gauge(jnp.zeros(()), jnp.ones(()))
+    N = windows.length(recent, settings.adaptive, gauge, k)
+    beta = windows.weights(recent, settings.beta, N, gauge)
+    np.testing.assert_allclose(beta[:700], 1 / 700)
+    assert not beta[700:].any()
+    assert config.absorbing
+    assert settings.tuning.kl == 0
+
+
+# --- SQIL and IQ-Learn ---------------------------------------------------------------------------
+
+
+def test_sqil_pays_the_expert_one_and_practice_nothing():
+    assert sqil.reward(points(2), points(3)).tolist() == [0, 0, 1, 1, 1]
+
+
+def test_sqil_values_the_expert_above_practice():
+    """With γ = 0 its critics regress on that reward alone."""
+    tuning = Tuning(hidden=(16, 16), norm=False, critic_rate=1e-2, gamma=1e-6)
+    agent = players.init(3, 2, tuning, discrete=False, key=KEY)
+    seen, shown = points(32, key=1), points(32, key=9)
+    fit = jax.jit(sqil.fit, static_argnames="tuning")
+    for i in range(400):
+        agent, _ = fit(agent, seen, shown, tuning, key=jax.random.key(i))
+    Q = [float(agent.critic(b.obs, b.action[None]).mean()) for b in (shown, seen)]
+    assert pytest.approx([1, 0], abs=0.05) == Q
+
+
+def test_iq_learns_objective_has_its_closed_form():
+    """Were r free at each point, −E_E[r] + E_all[r²]/(4c) is least at r = 2c ρ_E/ρ_all: with half
+    of all points the expert's, 4c there and zero at the others."""
+    of_expert = jnp.arange(10) >= 5
+    r = none = jnp.zeros((2, 10), jnp.float32)
+    slope = jax.jit(jax.grad(lambda r: iq_learn.objective(r, none, of_expert)))
+    for _ in range(200):
+        r = r - 10 * slope(r)
+    expected = np.where(of_expert, 4 * iq_learn.CHI, 0)
+    np.testing.assert_allclose(r, np.tile(expected, (2, 1)), atol=1e-3)
+
+
+def test_iq_learn_gives_the_expert_a_reward_and_practice_less():
+    agent = players.init(3, 2, TUNING, discrete=False, key=KEY)
+    seen, shown = points(32, key=1), points(32, key=9)
+    fit = jax.jit(iq_learn.fit, static_argnames="tuning")
+    for i in range(300):
+        agent, _ = fit(agent, seen, shown, TUNING, key=jax.random.key(i))
+
+    def reward(batch):
+        after = players.backup(agent, batch, jnp.zeros(32, jnp.float32), TUNING, key=KEY)
+        return float(jnp.mean(agent.critic(batch.obs, batch.action[None])[:, 0] - after))
+
+    assert reward(shown) > reward(seen) + 0.5
+
+
+# --- runs ----------------------------------------------------------------------------------------
+
+
+LATER = [pytest.param(method, marks=pytest.mark.slow) for method in ("gail", "dac", "iq-learn")]
+
+
+@pytest.mark.parametrize("method", ["bc", "sqil", *LATER])
+def test_a_baseline_is_a_run_like_any_other(method, demos, tmp_path):
+    config = methods.options(method, SMALL)
+    if method == "gail":
+        few = {"interactions": 1_024, "policy_steps": 2, "reward_steps": 2}
+        config = dataclasses.replace(config, **few)
+    summary = learn("Pendulum-v1", demos, tmp_path / "run", config, method=method)
+    rows = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
+    assert np.isfinite(summary["return"])
+    practised = 0 if method == "bc" else config.interactions
+    assert (summary["interactions"], rows[-1]["interactions"]) == (practised, practised)
+    assert json.loads((tmp_path / "run/config.json").read_text())["method"] == method
+    assert np.isfinite(deep_train.evaluate(tmp_path / "run", episodes=1)["return"])
+
+
+def test_a_thinned_demonstration_keeps_true_steps():
+    T = 50
+    obs = [np.arange(T + 1.0)[:, None] + 100 * i for i in range(3)]
+    shown = Demonstrations(
+        obs, [o[:-1] / 1_000 for o in obs], [np.zeros(T)] * 3, [True, False, True]
+    )
+    rows = deep_train.kept(shown, 20)
+    assert all(np.diff(r).tolist() == [20] * (len(r) - 1) and r[0] < 20 for r in rows)
+    assert len({int(r[0]) for r in rows}) > 1  # each from a step of its own
+    assert [len(r) for r in deep_train.kept(shown, None)] == [T] * 3
+    with pytest.raises(UserError, match="--thin is 51"):
+        deep_train.kept(shown, 51)
