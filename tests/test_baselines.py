@@ -13,16 +13,20 @@ from conftest import random_mdp, random_policy
 from test_deep_runs import SMALL, learn, scripted
 
 from understudy import mdp as mdps
+from understudy import tabular
 from understudy import window as windows
 from understudy.baselines import cloning, iq_learn, methods, sqil
+from understudy.config import Config
 from understudy.deep import actor_critic as players
 from understudy.deep import learner
 from understudy.deep.actor_critic import Transitions, Tuning
 from understudy.deep.config import PRESETS
 from understudy.demos import Demonstrations, npz, rollout
+from understudy.envs.empty_room import demonstrations, empty_room
 from understudy.errors import UserError
 from understudy.experiments import deep_train
-from understudy.imitation import expert_occupancy
+from understudy.imitation import expert_occupancy, imitate, keys_of, plan, pose, stack
+from understudy.model import Counted, occupancy
 
 KEY = jax.random.key(0)
 TUNING = Tuning(hidden=(16, 16), norm=False, critic_rate=1e-2)
@@ -131,6 +135,49 @@ def test_a_network_is_kept_at_its_best_on_what_is_held_out():
 def test_whole_trajectories_are_held_out():
     assert cloning.hold_out(np.array([3, 5, 9])).tolist() == [False] * 5 + [True] * 4
     assert cloning.hold_out(np.array([20])).sum() == 2
+
+
+# --- OAL -----------------------------------------------------------------------------------------
+
+
+def test_oals_occupancy_is_that_of_the_counted_model():
+    """Against P̂ written out, with pairs that were never tried."""
+    mdp = random_mdp(5, 6, 3, 2, staged=False, seed=6)
+    pi = random_policy(mdp, seed=7)
+    counts = np.random.default_rng(8).integers(0, 3, mdp.succ.shape)
+    counts[0, 2] = 0
+    P = np.zeros((6, 3, 6))
+    for s, a in np.ndindex(6, 3):
+        n = counts[0, s, a]
+        if n.sum():
+            np.add.at(P[s, a], np.asarray(mdp.succ[0, s, a]), n / n.sum())
+        else:
+            P[s, a] = 1 / 6
+    mass, expected = np.asarray(mdp.nu), []
+    for h in range(5):
+        expected.append(mass[:, None] * np.asarray(pi[h]))
+        mass = np.einsum("sa,sat->t", expected[-1], P)
+    model = Counted(mdp, jnp.asarray(counts, jnp.int32), jnp.zeros(()))
+    np.testing.assert_allclose(occupancy(model, pi), expected, atol=1e-12)
+
+
+def test_oal_with_the_world_in_its_counts_is_exact_imitation():
+    """Where P̂ = P, it is the learner with exact gradients, known transitions and N = 1."""
+    config = Config(window="1", batch=1, gradients="exact", interactions=10 * 20, marks=1)
+    room, shown = empty_room(3), demonstrations(3)
+    p = plan(room, config)
+    exact = imitate(room, shown, config, seeds=[0])
+    problem, settings = pose(room, shown), stack(p.settings, 1)
+    changes = {"known": False, "ledger": False, "gradients": "modelled"}
+    protocol = dataclasses.replace(p.protocol, **changes)
+    state = tabular.start(problem, protocol, keys=keys_of([0]))
+    sure = jnp.round(1e6 * room.prob).astype(jnp.int32)  # enough of the truth to drown practice
+    state = eqx.tree_at(lambda s: s.counts, state, sure[None])
+    settings = dataclasses.replace(settings, bonus=0 * settings.bonus)
+    marks = jnp.array([p.iterations], jnp.int32)
+    ran = tabular.advance(state, problem, settings, protocol, marks, keys=keys_of([0]))
+    np.testing.assert_allclose(ran.state.pi[0], exact.policy[0], atol=1e-4)
+    assert np.abs(exact.policy[0] - 0.2).max() > 0.01  # they went somewhere
 
 
 # --- on-policy GAIL and DAC ----------------------------------------------------------------------

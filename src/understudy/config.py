@@ -46,8 +46,9 @@ class Config:
     """One reward per stage as in the theory, or the same at every stage."""
     correction: Literal["none", "path", "marginal"] = "none"
     """Importance ratios for old samples, per trajectory or marginalised: a comparison."""
-    gradients: Literal["sampled", "exact"] = "sampled"
-    """Reward gradients from samples, or from the true occupancies of the window's policies."""
+    gradients: Literal["sampled", "exact", "modelled"] = "sampled"
+    """Reward gradients from samples, from the true occupancies of the window's policies, or from
+    the learned model's of the current one (as OAL)."""
     ledger: bool = True
     """Keep the regret ledger: true regret, split by the theorem, for about twice the time."""
     marks: int = 100
@@ -130,6 +131,11 @@ def check(config: Config) -> None:
             raise UserError(f"--{name} is {value}; it must be from {least} to {limit:,}.")
     if config.gradients == "exact" and not config.ledger:
         raise UserError("Exact gradients need the ledger's occupancies; leave the ledger on.")
+    if config.gradients == "modelled" and (config.model == "known" or config.ledger):
+        raise UserError(
+            "--gradients modelled needs --model learned and --no-ledger: there are no samples whose "
+            "error the ledger could tell."
+        )
     if config.correction != "none" and (config.batch is None or config.points):
         raise UserError("--correction needs whole trajectories; give --batch and no --points.")
     if config.fresh is not None and config.batch is not None:

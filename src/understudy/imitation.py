@@ -178,10 +178,12 @@ def plan(mdp: MDP | LinearMDP, config: Config) -> Plan:
     mdp = mdp.mdp if isinstance(mdp, LinearMDP) else mdp
     H, S, A = mdp.shape
     check(config)
-    if features is not None and (config.player != "mirror" or config.correction != "none"):
+    if features is not None and (
+        config.player != "mirror" or config.correction != "none" or config.gradients == "modelled"
+    ):
         raise UserError(
             "With features the policy takes mirror steps and samples are reused as they are; "
-            "leave --player and --correction out."
+            "leave --player, --correction and --gradients modelled out."
         )
     points = (32 if config.batch is None else 0) if config.points is None else config.points
     points = points or None
@@ -254,7 +256,7 @@ def plan(mdp: MDP | LinearMDP, config: Config) -> Plan:
         keeps_all=c == alpha == 1,
         ledger=config.ledger,
         correction=config.correction,
-        exact=config.gradients == "exact",
+        gradients=config.gradients,
         episodes=config.episodes,
         replay=config.replay,
     )

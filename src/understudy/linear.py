@@ -152,7 +152,7 @@ def step(
     if ledger is not None:
         r = problem.table(state.mu)
         ledger, true_mix = audit(ledger, state, r, problem.mdp, protocol, beta, N, sampled)
-        d_mix = true_mix if protocol.exact else d_mix
+        d_mix = true_mix if protocol.gradients == "exact" else d_mix
 
     gradient = features.collect(linear.phi, problem.expert - d_mix)  # E_dE φ − E_mix φ
     project = project_ball if problem.rewards == "ball" else project_box

@@ -159,7 +159,7 @@ def account(
         state.k,
         shown=problem.expert,
         expert=problem.expert if problem.truth is None else problem.truth,
-        exact=protocol.exact,
+        exact=protocol.gradients == "exact",
         best=problem.best,
     )
     return returns, regret, glimpse

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 from understudy import mdp as mdps
 from understudy.mdp import MDP, at
 from understudy.occupancy import Points
-from understudy.types import Policy, Reward, Values
+from understudy.types import Occupancy, Policy, Reward, Values
 
 # n_h(s,a,s'), by the place of s' in the MDP's successor row. That is P̂ to the letter, since a
 # successor never seen has count zero; the row only spares an H×S×A×S table.
@@ -97,3 +97,19 @@ def evaluate(
         return jnp.sum(pi[h] * Q, axis=-1), Q
 
     return jax.lax.scan(backup, jnp.zeros(pi.shape[1]), jnp.arange(H), reverse=True)[1]
+
+
+def occupancy(model: Counted, pi: Policy) -> Occupancy:
+    """d^π under P̂: by the counts where there are some, and to any state alike where there are
+    none."""
+    mdp, S = model.mdp, pi.shape[1]
+
+    def flow(mass: Array, h: Array) -> tuple[Array, Array]:
+        d = mass[:, None] * pi[h]
+        n = at(model.counts, h)
+        total = jnp.sum(n, axis=-1)
+        seen = (d / jnp.maximum(total, 1))[..., None] * n
+        arrived = jnp.zeros(S).at[at(mdp.succ, h)].add(seen)
+        return arrived + jnp.sum(jnp.where(total > 0, 0, d)) / S, d
+
+    return jax.lax.scan(flow, mdp.nu, jnp.arange(mdp.horizon))[1]

@@ -2,6 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -14,6 +15,10 @@ from understudy.occupancy import Points
 from understudy.types import Policy
 from understudy.updates import Player
 from understudy.window import Shape
+
+# From samples of the window's policies; their true mixture, which needs the ledger; or what the
+# counted model makes of the current policy.
+Gradients = Literal["sampled", "exact", "modelled"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ class Protocol:
     keeps_all: bool  # no policy ever leaves the window
     ledger: bool  # keep the regret ledger
     correction: Correction  # importance ratios for old samples, a comparison
-    exact: bool  # the true mixture in place of its estimate; needs the ledger
+    gradients: Gradients  # of the reward: where d_mix comes from
     episodes: int  # sampled per measurement; 0: returns are exact
     replay: bool  # keep a glimpse at every mark
 

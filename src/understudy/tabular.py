@@ -20,6 +20,7 @@ from understudy import window as windows
 from understudy.importance import marginal_log, path_log
 from understudy.mdp import MDP
 from understudy.model import Counted, Counts, Known, Model, evaluate, no_counts, observe
+from understudy.model import occupancy as modelled
 from understudy.occupancy import Points
 from understudy.practice import Protocol, Walkers, draw, practise
 from understudy.theory import ledger as ledgers
@@ -142,10 +143,14 @@ def step(
     ledger = state.ledger
     if ledger is not None:
         ledger, true_mix = audit(ledger, state, state.mu, problem.mdp, protocol, beta, N, sampled)
-        d_mix = true_mix if protocol.exact else d_mix
+        d_mix = true_mix if protocol.gradients == "exact" else d_mix
+    model = believe(problem, settings, counts)
+    if protocol.gradients == "modelled":  # as OAL
+        assert isinstance(model, Counted)
+        d_mix = modelled(model, state.pi)
 
     mu = ascend(state.mu, problem.expert - d_mix, settings.eta)  # Eq. 5
-    Q = evaluate(believe(problem, settings, counts), state.pi, mu)  # §4.1
+    Q = evaluate(model, state.pi, mu)  # §4.1
     logits = improve(state, problem, settings, protocol, points, mu, Q)  # Eq. 4
     pi = policy(logits)
     ledger = None if ledger is None else ledgers.note_step(ledger, state.pi, pi)
@@ -213,7 +218,7 @@ def audit(
     d = mdps.occupancy(mdp, state.pi)
     uniform = protocol.beta == "uniform"
     ledger, d_mix = ledgers.follow(ledger, d, beta, N, state.k, uniform=uniform)
-    booked = None if protocol.exact else sampled
+    booked = None if protocol.gradients == "exact" else sampled
     return ledgers.book(ledger, mu, d=d, d_mix=d_mix, sampled=booked), d_mix
 
 
