@@ -1,6 +1,7 @@
 """The command line. Arguments are read here; the work, and its imports, wait until it is asked."""
 
 import contextlib
+import dataclasses
 import io
 import os
 import sys
@@ -306,6 +307,54 @@ class SweepFile:
 
 
 @dataclass(frozen=True)
+class Compare:
+    """Methods side by side: one table, one figure, ranked by interactions to 0.9 of the expert.
+
+    Stopped, the same command goes on where it was.
+    """
+
+    env: Positional[str]
+    """A room, or the id of a Gymnasium environment that demonstrations are in the package for."""
+    methods: tuple[str, ...] = ()
+    """understudy, bc, gail, dac; with networks sqil, iq-learn; with tables importance, oal. All of
+    them if not given."""
+    budget: int | None = None
+    """Interactions of each run; as of train if not given."""
+    seeds: int = 3
+    """How many."""
+    trajectories: tuple[int, ...] = ()
+    """Show so many demonstrations; several numbers are compared, such as 1 4 10."""
+    thin: int | None = None
+    """Also with every so many steps of each demonstration, the classic setting."""
+    out: Path | None = None
+    """Where runs, table, picture and report go; runs/compare-ENV if not given."""
+    json: Json = False
+
+    def main(self) -> None:
+        from understudy.experiments import compare, console, report
+
+        shown = [compare.Shown(n) for n in self.trajectories] or [compare.Shown()]
+        if self.thin is not None:
+            shown += [dataclasses.replace(one, thin=self.thin) for one in shown]
+        document = compare.compare(
+            self.env,
+            self.methods,
+            budget=self.budget,
+            seeds=self.seeds,
+            shown=shown,
+            out=self.out,
+        )
+        out = Path(document["out"])
+        document["report"] = report.write(out, out / "report.html")["report"]
+        if self.json:
+            console.print_json(document)
+            return
+        print(document["table"])
+        console.say(f"Figure: {document['figure']} (and .pdf)")
+        console.say(f"Report: {document['report']}")
+
+
+@dataclass(frozen=True)
 class Report:
     """One self-contained HTML page about stored runs: verdicts, curves, regret, replay, theory."""
 
@@ -467,6 +516,7 @@ Chosen = (
     | Expert
     | Reproduce
     | SweepFile
+    | Compare
     | Report
     | Draw
     | Table
@@ -499,6 +549,7 @@ def commands(arguments: list[str]) -> Any:
         | Annotated[Expert, subcommand("expert")]
         | Annotated[Reproduce, subcommand("reproduce")]
         | Annotated[SweepFile, subcommand("sweep")]
+        | Annotated[Compare, subcommand("compare")]
         | Annotated[Report, subcommand("report")]
         | Annotated[Draw, subcommand("draw")]
         | Annotated[Table, subcommand("table")]

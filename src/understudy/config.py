@@ -133,8 +133,8 @@ def check(config: Config) -> None:
         raise UserError("Exact gradients need the ledger's occupancies; leave the ledger on.")
     if config.gradients == "modelled" and (config.model == "known" or config.ledger):
         raise UserError(
-            "--gradients modelled needs --model learned and --no-ledger: there are no samples whose "
-            "error the ledger could tell."
+            "--gradients modelled needs --model learned and --no-ledger: there are no samples for "
+            "the ledger to tell the error of."
         )
     if config.correction != "none" and (config.batch is None or config.points):
         raise UserError("--correction needs whole trajectories; give --batch and no --points.")

@@ -1,14 +1,17 @@
-"""The methods with networks that can be compared, by name: which learner, with which options.
+"""The methods that can be compared, by name: which learner, with which options.
 
-A method changes what makes it itself, and shares the rest with the others: widths, rates, discount,
-policy steps per interaction, measurements. No JAX here: `--help` reads it.
+A method changes what makes it itself, and shares the rest with the others: with networks widths,
+rates, discount, policy steps per interaction; with tables step sizes and the known transitions. No
+JAX here: `--help` reads it.
 """
 
 import dataclasses
 from typing import Literal
 
+from understudy.config import Config
 from understudy.deep.config import DeepConfig
 
+# With networks. Ours is called by its policy's step.
 Method = Literal["mdpo", "bc", "gail", "dac", "sqil", "iq-learn"]
 
 TITLES: dict[str, str] = {
@@ -72,3 +75,28 @@ def _sqil(base: DeepConfig) -> DeepConfig:
 def _iq_learn(base: DeepConfig) -> DeepConfig:
     """IQ-Learn (Garg et al. 2021): as SQIL, with a small fixed weight of the entropy, as theirs."""
     return dataclasses.replace(_sqil(base), entropy=0.01)
+
+
+# --- with tables ---------------------------------------------------------------------------
+
+TABULAR_TITLES: dict[str, str] = {
+    "understudy": "understudy",
+    "bc": "behavioural cloning",
+    "gail": "on-policy (N = 1)",
+    "dac": "full replay (N = all)",
+    "importance": "importance-corrected",
+    "oal": "OAL",
+}
+
+
+def tabular_options(method: str, base: Config) -> Config:
+    """The options of a method in a finite MDP, made from the learner's. Cloning has none."""
+    changes = {
+        "gail": {"window": "1"},
+        "dac": {"window": "all"},
+        # Ratios along the path, of whole trajectories: a few policies, for their variance.
+        "importance": {"window": "4", "batch": 1, "correction": "path"},
+        # Shani et al. (2022): the reward's gradient, too, comes from the counted model.
+        "oal": {"window": "1", "batch": 1, "model": "learned", "gradients": "modelled"},
+    }
+    return dataclasses.replace(base, **changes.get(method, {}))

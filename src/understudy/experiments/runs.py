@@ -25,6 +25,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from understudy.baselines.methods import TITLES
 from understudy.config import Config, as_option
 from understudy.deep.config import DeepConfig
 from understudy.errors import UserError
@@ -71,6 +72,14 @@ class StoredRun:
         """The return at the last mark up to so many interactions."""
         place = np.searchsorted(self.interactions, interactions, side="right") - 1
         return float(self.returns[max(place, 0)])
+
+    def near(self, share: float) -> int | None:
+        """The first mark whose return is within 1 − share of the expert's, whatever its sign."""
+        enough = self.expert_return - (1 - share) * abs(self.expert_return)
+        return next(
+            (int(n) for n, R in zip(self.interactions, self.returns, strict=True) if R >= enough),
+            None,
+        )
 
     @cached_property
     def replay(self) -> dict[str, np.ndarray] | None:
@@ -232,7 +241,7 @@ def load(root: Path) -> tuple[list[StoredRun], list[str]]:
 def _check_kinds(request: dict[str, Any], expert_return: Any) -> None:
     """What a run was asked must be what could have been asked."""
     config = request["config"]
-    deep = request.get("method") == "mdpo"
+    deep = request.get("method") in TITLES
     kinds: dict[str, tuple[Any, Any]] = {
         "env": (request["env"], str),
         "seed": (request["seed"], int),

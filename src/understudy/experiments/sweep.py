@@ -12,7 +12,8 @@ eta = [0.01, 0.1]
 "batch, beta" = [[1, "uniform"], [4, "geometric"]]     # these change together
 
 Environments with continuous observations are for the deep learner, and then [config] has its
-options; besides, there may be `preset`, `trajectories` and `demos`, as of `understudy train`.
+options; besides, there may be `preset`, `trajectories` and `demos`, as of `understudy train`. In
+finite environments `trajectories` is how many are sampled from the optimal policy.
 """
 
 import dataclasses
@@ -42,7 +43,8 @@ class Sweep:
     config: Config | DeepConfig = field(default_factory=Config)
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     vary: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    trajectories: int | None = None  # of the demonstrations, all if not given
+    # Of the demonstrations, all if not given; with tables, sampled from the optimal policy.
+    trajectories: int | None = None
     demos: str | None = None  # those to imitate; the package's own, if not given
 
     def settings(self) -> list[Config | DeepConfig]:
@@ -172,7 +174,7 @@ def _base(path: Path, document: Mapping[str, Any], envs: list[str]) -> Config | 
         raise UserError(f"The sweep {path}: demos must be the name of a file or of a dataset.")
     if deep == {True}:
         return PRESETS[preset]
-    for option in ("preset", "trajectories", "demos"):
+    for option in ("preset", "demos"):
         if option in document:
             raise UserError(
                 f"The sweep {path}: {option} is for environments with continuous observations."

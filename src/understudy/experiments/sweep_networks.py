@@ -29,7 +29,7 @@ class Asked:
 
     env: str
     config: DeepConfig
-    options: dict[str, Any]  # demos, trajectories, horizon and seed, as of `deep_train.train`
+    options: dict[str, Any]  # method, demos, trajectories, …, as of `deep_train.train`
     folder: Path
 
     @property
@@ -39,8 +39,12 @@ class Asked:
 
 def run(sweep: Sweep, out: Path) -> dict[str, Any]:
     """Run what is not done yet, each run in a folder of its own below `out`."""
+    return {"sweep": sweep.name, "out": str(out), **work(_asked(sweep, out))}
+
+
+def work(asked: list[Asked]) -> dict[str, Any]:
+    """Run what is not done yet; what was done, and where."""
     begun = time.perf_counter()
-    asked = _asked(sweep, out)
     left = [one for one in asked if not one.done]
     failed: list[str] = []
     with console.bar() as bar:
@@ -65,8 +69,6 @@ def run(sweep: Sweep, out: Path) -> dict[str, Any]:
     if failed:
         raise UserError(f"{len(failed)} of {len(asked)} runs failed; the first: {failed[0]}")
     return {
-        "sweep": sweep.name,
-        "out": str(out),
         "runs": len(asked),
         "resumed": len(asked) - len(left),
         "folders": [str(one.folder) for one in asked],

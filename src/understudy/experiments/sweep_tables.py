@@ -87,8 +87,9 @@ def _cells(sweep: Sweep, out: Path) -> list[Cell]:
     tasks = {
         task.name: task for task in (catalog.find(e, horizon=sweep.horizon) for e in sweep.envs)
     }
+    expert = Expert(demonstrations=sweep.trajectories)
     for env, task in tasks.items():
-        shown = choose_expert(task, Expert(), seed=0)
+        shown = choose_expert(task, expert, seed=0)
         where = task.linear or task.mdp
         problem = pose(where, shown)
         for config in sweep.settings():
@@ -100,7 +101,7 @@ def _cells(sweep: Sweep, out: Path) -> list[Cell]:
                         "env": task.name,
                         "horizon": task.mdp.horizon,
                         "seed": seed,
-                        **dataclasses.asdict(Expert()),
+                        **dataclasses.asdict(expert),
                         "config": dataclasses.asdict(config),
                     }
                     for seed in seeds

@@ -70,15 +70,7 @@ def _row(env: str, setting: str, cell: list[StoredRun]) -> Row:
         along=tuple(float(figures.interquartile_mean(x[:, None])[0]) for x in at),
         worst=float(at[-1].min()),
         lowest=min(float(R[len(R) // 2 :].min()) for R in y),
-        near=tuple(_near(run) for run in cell),
-    )
-
-
-def _near(run: StoredRun) -> int | None:
-    """The first mark that is within a tenth of the expert's return, whatever its sign."""
-    enough = run.expert_return - (1 - NEAR) * abs(run.expert_return)
-    return next(
-        (int(n) for n, R in zip(run.interactions, run.returns, strict=True) if R >= enough), None
+        near=tuple(run.near(NEAR) for run in cell),
     )
 
 

@@ -1,0 +1,316 @@
+"""`understudy compare`: methods side by side, with the same budget, demonstrations, measurements
+and seeds. Its runs are runs like any other; stopped, the same command goes on where it was."""
+
+import dataclasses
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib import ticker
+from matplotlib.figure import Figure
+
+from understudy.baselines import methods
+from understudy.config import Config
+from understudy.deep.config import PRESETS
+from understudy.envs import catalog, kind
+from understudy.errors import UserError
+from understudy.experiments import account, figures, runs, store
+from understudy.experiments.runs import StoredRun
+from understudy.experiments.sweep import Sweep
+from understudy.imitation import expert_return, plan, pose
+
+PARTS = (0.1, 0.25, 0.5, 1.0)  # of the budget, where a method is shown
+NEAR = 0.9  # of the expert's return: how soon a method is there ranks it
+DEEP = {"understudy" if name == "mdpo" else name: name for name in methods.TITLES}
+COLOURS = {
+    "understudy": "#D55E00",
+    "bc": "#666666",
+    "gail": "#E69F00",
+    "dac": "#0072B2",
+    "sqil": "#009E73",
+    "iq-learn": "#CC79A7",
+    "importance": "#56B4E9",
+    "oal": "#443300",
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is demonstrated: so many trajectories (None: all there are), every so many steps."""
+
+    trajectories: int | None = None
+    thin: int | None = None
+
+    def __str__(self) -> str:
+        many = "all" if self.trajectories is None else str(self.trajectories)
+        plural = "trajectory" if self.trajectories == 1 else "trajectories"
+        thinned = "" if self.thin is None else f", every {self.thin}th step"
+        return f"{many} {plural}{thinned}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method, from one set of demonstrations, over seeds."""
+
+    shown: str
+    method: str
+    seeds: int
+    shares: tuple[float, ...]  # of the expert's return, interquartile mean at PARTS
+    interval: tuple[float, float]  # of the last, 95 % bootstrap
+    near: tuple[int | None, ...]  # by seed: the interactions to NEAR
+    seconds: float | None  # of a run
+    rank: int = 0
+
+    @property
+    def typical(self) -> float:
+        """The median of `near`; infinite where most seeds never get there."""
+        return statistics.median(np.inf if n is None else n for n in self.near)
+
+
+def compare(
+    env: str,
+    names: Sequence[str],
+    *,
+    budget: int | None = None,
+    seeds: int = 3,
+    shown: Sequence[Shown] = (Shown(),),
+    out: Path | None = None,
+) -> dict[str, Any]:
+    """Run what is not done yet, and return table, figure and all that is in them."""
+    deep, known = kind.continuous(env), titles_of(env)
+    names = list(dict.fromkeys(names or known))
+    for name in names:
+        if name not in known:
+            raise UserError(f"There is no method '{name}' for {env}; there are {', '.join(known)}.")
+    if not 1 <= seeds <= 1_000:
+        raise UserError(f"--seeds is {seeds}; it must be from 1 to 1,000.")
+    if not deep and any(one.thin for one in shown):
+        raise UserError("--thin is for environments with continuous observations.")
+    out = out or Path("runs") / f"compare-{runs.short(env).replace('/', '-')}"
+    with store.output_folder(out):
+        run = _with_networks if deep else _with_tables
+        stored = run(env, names, budget, range(seeds), shown, out)
+        rows = ranked(stored)
+        document = {
+            "env": env,
+            "budget": max(int(r.interactions[-1]) for cell in stored.values() for r in cell),
+            "expert": float(np.mean([r.expert_return for cell in stored.values() for r in cell])),
+            "rows": [dataclasses.asdict(row) for row in rows],
+        }
+        store.write_json(out / "compare.json", document)
+        drawn = draw(env, stored, out / "compare")
+        return {**document, "out": str(out), "figure": str(drawn), "table": markdown(rows, known)}
+
+
+Cells = Mapping[tuple[Shown, str], list[StoredRun]]
+
+
+def _with_networks(
+    env: str,
+    names: Sequence[str],
+    budget: int | None,
+    seeds: Sequence[int],
+    shown: Sequence[Shown],
+    out: Path,
+) -> Cells:
+    from understudy.deep import learner
+    from understudy.experiments import deep_train, sweep_networks
+
+    base = PRESETS["fast"]
+    base = dataclasses.replace(base, interactions=budget or base.interactions)
+    cells: dict[tuple[Shown, str], list[sweep_networks.Asked]] = {}
+    for seed in seeds:  # slowest, so that early results say something of all
+        for one in shown:
+            demonstrations = deep_train.demonstrations(env, None, one.trajectories)
+            deep_train.kept(demonstrations, one.thin)  # refuses now what it would refuse later
+            for name in names:
+                method: Any = DEEP[name]
+                config = methods.options(method, base)
+                learner.settle(config)
+                options: dict[str, Any] = {
+                    "method": method,
+                    "demos": None,
+                    "trajectories": one.trajectories,
+                    "thin": one.thin,
+                    "horizon": None,
+                    "seed": seed,
+                }
+                request = deep_train.asked(env, config, demonstrations, **options)
+                folder = out / name / runs.name(request)
+                asked = sweep_networks.Asked(env, config, options, folder)
+                cells.setdefault((one, name), []).append(asked)
+    by_seed = [asked for group in zip(*cells.values(), strict=True) for asked in group]
+    sweep_networks.work(by_seed)
+    return {key: [runs.read(asked.folder) for asked in cell] for key, cell in cells.items()}
+
+
+def _with_tables(
+    env: str,
+    names: Sequence[str],
+    budget: int | None,
+    seeds: Sequence[int],
+    shown: Sequence[Shown],
+    out: Path,
+) -> Cells:
+    from understudy.experiments import sweep_tables
+
+    base = Config(interactions=budget or Config.interactions, ledger=False)
+    cells: dict[tuple[Shown, str], list[StoredRun]] = {}
+    for one in shown:
+        for name in names:
+            asked = Sweep(
+                name,
+                (env,),
+                tuple(seeds),
+                config=methods.tabular_options(name, base),
+                grid={},
+                trajectories=one.trajectories,
+            )
+            if name == "bc":
+                folders = [_count(asked, seed, out / name) for seed in seeds]
+            else:
+                folders = sweep_tables.run(asked, out / name)["folders"]
+            cells[one, name] = [runs.read(Path(folder)) for folder in folders]
+    return cells
+
+
+def _count(asked: Sweep, seed: int, out: Path) -> Path:
+    """Cloning by counts, as a run: the same return at every mark, for there is no practice. Sampled
+    demonstrations are the same for every seed, as they are for the other methods."""
+    from understudy import mdp as mdps
+    from understudy.baselines import cloning
+    from understudy.experiments.train import Expert, choose_expert
+
+    task, config = catalog.find(asked.envs[0]), asked.config
+    assert isinstance(config, Config)
+    expert = Expert(demonstrations=asked.trajectories)
+    request = {
+        "env": task.name,
+        "horizon": task.mdp.horizon,
+        "seed": seed,
+        **dataclasses.asdict(expert),
+        "method": "counts",
+        "config": dataclasses.asdict(config),
+    }
+    folder = out / runs.name(request)
+    if runs.done(folder):
+        return folder
+    problem = pose(task.mdp, choose_expert(task, expert, seed=0))
+    pi = cloning.counted(problem.expert)
+    planned = plan(task.mdp, config)
+    value = float(mdps.value(task.mdp, pi, task.mdp.reward))
+    result = account.Outcome(
+        np.full(len(planned.marks), value), None, None, np.asarray(pi), np.zeros((1, 1, 1))
+    )
+    summary = {"return": value, "expert_return": expert_return(problem), "interactions": 0}
+    account.record(folder, request, summary, planned, problem, result)
+    return folder
+
+
+# --- what came out -----------------------------------------------------------------------------
+
+
+def ranked(stored: Cells) -> list[Row]:
+    """A row a method, in order: who needs the fewest interactions to NEAR of the expert; of those
+    who never get there, who ends higher."""
+    rows = [_row(str(one), name, cell, stored) for (one, name), cell in stored.items()]
+    listed = []
+    for shown in dict.fromkeys(row.shown for row in rows):
+        of = sorted(
+            (row for row in rows if row.shown == shown), key=lambda r: (r.typical, -r.shares[-1])
+        )
+        listed += [dataclasses.replace(row, rank=i) for i, row in enumerate(of, start=1)]
+    return listed
+
+
+def _row(shown: str, name: str, cell: list[StoredRun], stored: Cells) -> Row:
+    budget = max(int(run.interactions[-1]) for cell in stored.values() for run in cell)
+    at = [
+        np.array([run.at(round(part * budget)) / run.expert_return for run in cell])
+        for part in PARTS
+    ]
+    low, high = figures.bootstrap_interval(at[-1][:, None])
+    seconds = [run.summary["seconds"] for run in cell if "seconds" in run.summary]
+    return Row(
+        shown=shown,
+        method=name,
+        seeds=len(cell),
+        shares=tuple(float(figures.interquartile_mean(x[:, None])[0]) for x in at),
+        interval=(float(low[0]), float(high[0])),
+        near=tuple(run.near(NEAR) for run in cell),
+        seconds=float(np.mean(seconds)) if seconds else None,
+    )
+
+
+def markdown(rows: Sequence[Row], titles: Mapping[str, str]) -> str:
+    """As it stands in the docs."""
+    parts = [f"{part:.0%}" for part in PARTS]
+    head = ["shown", "method", "seeds", *parts, "95 % interval", f"interactions to {NEAR}",
+            "seconds a run"]  # fmt: skip
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * 2}{'---:|' * (len(head) - 2)}"]
+    for row in rows:
+        reached = sum(n is not None for n in row.near)
+        when = "never" if np.isinf(row.typical) else f"{row.typical:,.0f}"
+        if 0 < reached < row.seeds:
+            when += f" ({reached} of {row.seeds})"
+        cells = [
+            row.shown,
+            f"{row.rank}. {titles[row.method]}",
+            str(row.seeds),
+            *(f"{share:.2f}" for share in row.shares),
+            f"{row.interval[0]:.2f} to {row.interval[1]:.2f}",
+            when,
+            "–" if row.seconds is None else f"{row.seconds:,.0f}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def titles_of(env: str) -> dict[str, str]:
+    """Every method for this environment, by name."""
+    if kind.continuous(env):
+        return {name: methods.TITLES[method] for name, method in DEEP.items()}
+    return methods.TABULAR_TITLES
+
+
+def draw(env: str, stored: Cells, stem: Path) -> Path:
+    """Share of the expert's return against interactions: a panel a set of demonstrations, a curve a
+    method, its interquartile mean in its 95 % bootstrap interval."""
+    titles, shown = titles_of(env), list(dict.fromkeys(one for one, _ in stored))
+    end = max(int(run.interactions[-1]) for cell in stored.values() for run in cell)
+    columns = min(len(shown), 3)
+    rows = -(-len(shown) // columns)
+    with matplotlib.rc_context(figures.STYLE):
+        figure = Figure(
+            figsize=(7.0 if columns > 1 else 4.5, 2.3 * rows + 0.8), layout="constrained"
+        )
+        axes = figure.subplots(rows, columns, squeeze=False, sharey=True)
+        for place, one in zip(axes.flat, shown, strict=False):
+            # Ours last, so that it is seen where curves coincide.
+            cells = {name: cell for (of, name), cell in stored.items() if of == one}
+            for name, cell in sorted(cells.items(), key=lambda item: item[0] == "understudy"):
+                x, y = figures.on_common_marks(cell)
+                y = y / np.array([[run.expert_return] for run in cell])
+                if len(x) == 1:  # no practice: a level
+                    x, y = np.array([0, end]), np.repeat(y, 2, axis=1)
+                middle, low, high = figures.summarise(y, "iqm")
+                place.fill_between(x, low, high, color=COLOURS[name], alpha=0.15, lw=0)
+                style = {"bc": "--", "understudy": (0, (4, 1))}.get(name, "-")
+                place.plot(x, middle, ls=style, color=COLOURS[name], lw=1.5, label=titles[name])
+            place.axhline(1, color="black", ls=(0, (3, 3)), lw=1, label="expert", zorder=3)
+            place.set_title(str(one) if len(shown) > 1 else figures.panel_title(env))
+            place.set_xlim(0, end)
+            place.xaxis.set_major_locator(ticker.MaxNLocator(4, prune="upper"))
+            place.xaxis.set_major_formatter(figures.thousands(end))
+            place.set_xlabel("interactions")
+        for empty in axes.flat[len(shown) :]:
+            empty.set_visible(False)
+        axes[0, 0].set_ylabel("return / expert's")
+        if len(shown) > 1:
+            figure.suptitle(figures.panel_title(env), fontsize=10)
+        figures.legend(figure, axes.flat[: len(shown)], columns=4 if columns > 1 else 2)
+        return figures.save(figure, stem)[0]
