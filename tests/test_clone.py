@@ -86,8 +86,8 @@ def moved(apart, steps=40, **changes):
 
 
 def test_a_clone_that_passes_for_the_expert_is_held_to():
-    tight, stays = moved(apart=0.1)
-    loose, stays_too = moved(apart=0.9)
+    tight, stays = moved(apart=0.05)
+    loose, stays_too = moved(apart=0.24)
     free, gone = moved(apart=learner.TELLS_APART)
     assert (stays, stays_too, gone) == (True, True, False)
     assert tight < loose / 3 < free / 3
@@ -95,8 +95,8 @@ def test_a_clone_that_passes_for_the_expert_is_held_to():
 
 @pytest.mark.slow
 def test_the_hold_loosens_along_the_run():
-    held, _ = moved(apart=0.9, steps=200, loosen=1.0)
-    loosened, _ = moved(apart=0.9, steps=200, loosen=1e-3)
+    held, _ = moved(apart=0.24, steps=200, loosen=1.0)
+    loosened, _ = moved(apart=0.24, steps=200, loosen=1e-3)
     assert loosened > 2 * held
 
 

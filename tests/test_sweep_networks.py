@@ -164,7 +164,7 @@ def test_a_deep_sweep_is_read_with_its_presets_defaults(tmp_path):
         ("envs = ['Hopper-v5']\npreset = 'quick'", "not one of fast, paper"),
         ("envs = ['Hopper-v5']\ntrajectories = 0", "trajectories = 0"),
         ("envs = ['Hopper-v5']\ndemos = 3", "demos must be"),
-        ("envs = ['FrozenLake-v1']\ntrajectories = 1", "continuous observations"),
+        ("envs = ['FrozenLake-v1']\npreset = 'paper'", "continuous observations"),
         ("envs = ['Hopper-v5']\n[grid]\n'window, kl' = [['1']]", "lists of 2 values"),
         ("envs = ['Hopper-v5']\n[grid]\n'window, kl' = [['1', 'x']]", "kl = 'x'"),
         ("envs = ['Hopper-v5']\n[config]\nkl = 1\n[grid]\n'window, kl' = [['1', 2]]", "keep one"),

@@ -29,7 +29,7 @@ from understudy.theory.bounds import largest_window
 from understudy.window import Gauge, Reuse, Shape, Window
 
 FIRST_ENTROPY = 0.05  # where its weight is tuned
-TELLS_APART = 1.0  # in logits, expert and clone: from there on a clone is not worth holding to
+TELLS_APART = 0.25  # in logits, expert and clone: from there on a clone is not worth holding to
 
 
 class Settings(NamedTuple):
@@ -255,7 +255,7 @@ def policy(
     # for the critics know its surroundings alone. The less there is to gain, the tighter, and the
     # smaller the steps: Adam's are as long as its rate, however strong the KL's pull.
     held = state.apart < TELLS_APART
-    to_gain = jnp.where(held, (state.apart / 2) ** 2, 1)
+    to_gain = jnp.where(held, state.apart**2, 1)
     pace = to_gain * (1 - (1 - config.final_rate) * progress)
     grip = jnp.where(held, config.loosen**progress / to_gain, 1)
     renew = (k % config.anchor == 0) & ~held

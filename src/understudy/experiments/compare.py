@@ -68,7 +68,7 @@ class Row:
     @property
     def typical(self) -> float:
         """The median of `near`; infinite where most seeds never get there."""
-        return statistics.median(np.inf if n is None else n for n in self.near)
+        return float(statistics.median(np.inf if n is None else n for n in self.near))
 
 
 def compare(
@@ -97,9 +97,14 @@ def compare(
         rows = ranked(stored)
         document = {
             "env": env,
-            "budget": max(int(r.interactions[-1]) for cell in stored.values() for r in cell),
+            "budget": budget_of(stored),
             "expert": float(np.mean([r.expert_return for cell in stored.values() for r in cell])),
-            "rows": [dataclasses.asdict(row) for row in rows],
+            "rows": [{**dataclasses.asdict(row), "title": known[row.method]} for row in rows],
+            "curves": [
+                {"shown": str(one), "title": known[name], "colour": COLOURS[name]}
+                | {k: np.round(v, 4).tolist() for k, v in levels(cell, budget_of(stored)).items()}
+                for (one, name), cell in ours_last(stored)
+            ],
         }
         store.write_json(out / "compare.json", document)
         drawn = draw(env, stored, out / "compare")
@@ -217,7 +222,7 @@ def _count(asked: Sweep, seed: int, out: Path) -> Path:
 def ranked(stored: Cells) -> list[Row]:
     """A row a method, in order: who needs the fewest interactions to NEAR of the expert; of those
     who never get there, who ends higher."""
-    rows = [_row(str(one), name, cell, stored) for (one, name), cell in stored.items()]
+    rows = [_row(str(one), name, cell, budget_of(stored)) for (one, name), cell in stored.items()]
     listed = []
     for shown in dict.fromkeys(row.shown for row in rows):
         of = sorted(
@@ -227,8 +232,28 @@ def ranked(stored: Cells) -> list[Row]:
     return listed
 
 
-def _row(shown: str, name: str, cell: list[StoredRun], stored: Cells) -> Row:
-    budget = max(int(run.interactions[-1]) for cell in stored.values() for run in cell)
+def budget_of(stored: Cells) -> int:
+    """The interactions of those that practise."""
+    return max(int(run.interactions[-1]) for cell in stored.values() for run in cell)
+
+
+def ours_last(stored: Cells) -> list[tuple[tuple[Shown, str], list[StoredRun]]]:
+    """So that ours is seen where curves coincide."""
+    return sorted(stored.items(), key=lambda item: item[0][1] == "understudy")
+
+
+def levels(cell: list[StoredRun], end: int) -> dict[str, np.ndarray]:
+    """A curve over seeds, in shares of the expert's return: its interquartile mean, and the edges
+    of its 95 % bootstrap interval. Without practice it is a level."""
+    x, y = figures.on_common_marks(cell)
+    y = y / np.array([[run.expert_return] for run in cell])
+    if len(x) == 1:
+        x, y = np.array([0, end]), np.repeat(y, 2, axis=1)
+    middle, low, high = figures.summarise(y, "iqm")
+    return {"x": x, "middle": middle, "low": low, "high": high}
+
+
+def _row(shown: str, name: str, cell: list[StoredRun], budget: int) -> Row:
     at = [
         np.array([run.at(round(part * budget)) / run.expert_return for run in cell])
         for part in PARTS
@@ -281,7 +306,7 @@ def draw(env: str, stored: Cells, stem: Path) -> Path:
     """Share of the expert's return against interactions: a panel a set of demonstrations, a curve a
     method, its interquartile mean in its 95 % bootstrap interval."""
     titles, shown = titles_of(env), list(dict.fromkeys(one for one, _ in stored))
-    end = max(int(run.interactions[-1]) for cell in stored.values() for run in cell)
+    end = budget_of(stored)
     columns = min(len(shown), 3)
     rows = -(-len(shown) // columns)
     with matplotlib.rc_context(figures.STYLE):
@@ -290,14 +315,9 @@ def draw(env: str, stored: Cells, stem: Path) -> Path:
         )
         axes = figure.subplots(rows, columns, squeeze=False, sharey=True)
         for place, one in zip(axes.flat, shown, strict=False):
-            # Ours last, so that it is seen where curves coincide.
-            cells = {name: cell for (of, name), cell in stored.items() if of == one}
-            for name, cell in sorted(cells.items(), key=lambda item: item[0] == "understudy"):
-                x, y = figures.on_common_marks(cell)
-                y = y / np.array([[run.expert_return] for run in cell])
-                if len(x) == 1:  # no practice: a level
-                    x, y = np.array([0, end]), np.repeat(y, 2, axis=1)
-                middle, low, high = figures.summarise(y, "iqm")
+            cells = {name: cell for (of, name), cell in ours_last(stored) if of == one}
+            for name, cell in cells.items():
+                x, middle, low, high = levels(cell, end).values()
                 place.fill_between(x, low, high, color=COLOURS[name], alpha=0.15, lw=0)
                 style = {"bc": "--", "understudy": (0, (4, 1))}.get(name, "-")
                 place.plot(x, middle, ls=style, color=COLOURS[name], lw=1.5, label=titles[name])

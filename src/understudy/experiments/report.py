@@ -45,6 +45,8 @@ def write(root: Path, out: Path, verdicts: list[Json] | None = None) -> Json:
         reason = f" ({len(skipped)} were skipped; the first: {skipped[0]})" if skipped else ""
         raise UserError(f"There is no finished run in {root}{reason}.")
     document = collect(stored, judged)
+    document["comparisons"], unread = comparisons(root)
+    skipped += unread
     skipped += document["repeated"]
     document["skipped"] = [sentence.replace(f"{root}/", "") for sentence in skipped]
     with store.output_folder(out.parent), store.whole(out) as draft:
@@ -96,6 +98,46 @@ def found_verdicts(root: Path) -> tuple[list[Json], list[str]]:
         except (KeyError, TypeError, AttributeError):
             skipped.append(f"The verdicts {path} are not ours or are damaged.")
     return documents, skipped
+
+
+def comparisons(root: Path) -> tuple[list[Json], list[str]]:
+    """What `understudy compare` found, at or below `root`; and a sentence on each that cannot be
+    read."""
+    found, skipped = [], []
+    for path in sorted(root.rglob("compare.json")):
+        try:
+            document = store.read_json(path, "The comparison")
+            rows = [
+                {
+                    "shown": str(row["shown"]),
+                    "title": str(row["title"]),
+                    "rank": int(row["rank"]),
+                    "shares": digits(map(float, row["shares"])),
+                    "interval": digits(map(float, row["interval"])),
+                    "near": [None if n is None else int(n) for n in row["near"]],
+                    "seconds": None if row["seconds"] is None else float(row["seconds"]),
+                }
+                for row in document["rows"]
+            ]
+            curves = [
+                {name: str(curve[name]) for name in ("shown", "title")}
+                | {"colour": colour_of(curve["colour"])}
+                | {name: digits(map(float, curve[name])) for name in ("x", "middle", "low", "high")}
+                for curve in document["curves"]
+            ]
+            found.append({"env": str(document["env"]), "rows": rows, "curves": curves})
+        except UserError as error:
+            skipped.append(str(error))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            skipped.append(f"The comparison {path} is not ours or is damaged.")
+    return found, skipped
+
+
+def colour_of(value: Any) -> str:
+    """A colour, checked: it goes into the page's style."""
+    if not re.fullmatch(r"#[0-9A-Fa-f]{6}", str(value)):
+        raise ValueError(f"the colour is {value!r}")
+    return value
 
 
 def judgements(document: Json) -> list[Json]:
