@@ -24,7 +24,7 @@ def main() -> None:
     for folder in runs.folders(asked.runs):
         if not runs.done(folder):
             continue
-        to = asked.to / folder.name
+        to = asked.to / folder.relative_to(asked.runs)
         to.mkdir(parents=True, exist_ok=True)
         for name in kept:
             shutil.copyfile(folder / name, to / name)
