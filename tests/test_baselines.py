@@ -27,6 +27,7 @@ from understudy.errors import UserError
 from understudy.experiments import deep_train
 from understudy.imitation import expert_occupancy, imitate, keys_of, plan, pose, stack
 from understudy.model import Counted, occupancy
+from understudy.occupancy import policy_of
 
 KEY = jax.random.key(0)
 TUNING = Tuning(hidden=(16, 16), norm=False, critic_rate=1e-2)
@@ -56,7 +57,7 @@ def test_counts_are_the_expert_where_it_goes_and_uniform_elsewhere():
     pi = random_policy(mdp, seed=2)
     d = mdps.occupancy(mdp, pi)
     unseen = d.at[2, 3].set(0)
-    found = cloning.counted(unseen)
+    found = policy_of(unseen)
     seen = np.asarray(unseen.sum(-1) > 0)
     np.testing.assert_allclose(found[seen], pi[seen], atol=1e-12)
     np.testing.assert_allclose(found[~seen], 1 / 3)
@@ -69,7 +70,7 @@ def test_counts_come_to_the_expert_as_demonstrations_are_added():
     missed = []
     for episodes in (10, 1_000, 100_000):
         shown = rollout.sample(mdp, np.asarray(pi), episodes, seed=5)
-        clone = cloning.counted(expert_occupancy(mdp, shown))
+        clone = policy_of(expert_occupancy(mdp, shown))
         d = mdps.occupancy(mdp, pi)
         missed.append(float(jnp.sum(d * jnp.abs(clone - pi))))
     assert missed[2] < missed[1] / 5 < missed[0] / 25  # as 1/√n
@@ -100,7 +101,7 @@ def test_cloning_errs_ever_more_on_a_longer_cliff():
         losses = []
         for seed in range(10):
             shown = rollout.sample(mdp, np.asarray(go_on), 60, seed=seed)
-            clone = cloning.counted(expert_occupancy(mdp, shown))
+            clone = policy_of(expert_occupancy(mdp, shown))
             losses.append(H - float(mdps.value(mdp, clone, mdp.reward)))
         lost[H] = np.mean(losses)
     assert lost[8] > 3 * lost[4]

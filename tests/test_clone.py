@@ -60,7 +60,7 @@ def test_a_choice_is_cloned_by_its_likelihood():
 # --- how far it is held to -----------------------------------------------------------------------
 
 CONFIG = DeepConfig(
-    interactions=800, fresh=4, hidden=8, discriminator_hidden=8, batch=16, points=16,
+    interactions=60_000, replay=800, fresh=4, hidden=8, discriminator_hidden=8, batch=16, points=16,
     reward_steps=1, policy_steps=2, actor_rate=1e-2, final_rate=1.0, kl=1.0, warm_start="clone",
 )  # fmt: skip
 
@@ -94,9 +94,15 @@ def test_a_clone_that_passes_for_the_expert_is_held_to():
 
 
 @pytest.mark.slow
+def test_where_there_is_no_time_to_learn_anew_a_poor_clone_is_held_to():
+    assert moved(apart=3.0, steps=1, interactions=800)[1]
+    assert not moved(apart=3.0, steps=1)[1]
+
+
+@pytest.mark.slow
 def test_the_hold_loosens_along_the_run():
-    held, _ = moved(apart=0.24, steps=200, loosen=1.0)
-    loosened, _ = moved(apart=0.24, steps=200, loosen=1e-3)
+    held, _ = moved(apart=0.24, steps=200, interactions=800, loosen=1.0)
+    loosened, _ = moved(apart=0.24, steps=200, interactions=800, loosen=1e-3)
     assert loosened > 2 * held
 
 

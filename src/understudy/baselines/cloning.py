@@ -1,7 +1,8 @@
 """Behavioural cloning, which never practises: π(a|s) as the expert did where it was seen.
 
-In a finite MDP, counts. With networks, least squares on the mode as in `deep/clone.py`, ended as
-usual: some trajectories are held out, and the weights that miss them least are kept.
+In a finite MDP that is counts, `occupancy.policy_of`. With networks it is least squares on the
+mode as in `deep/clone.py`, ended as usual: some trajectories are held out, and the weights that
+miss them least are kept.
 """
 
 import jax
@@ -12,18 +13,10 @@ from jaxtyping import Array, Float32, Key
 
 from understudy.deep import clone
 from understudy.deep.actor import Actor
-from understudy.types import Occupancy, Policy
 
 PIECE = 500  # steps between two looks at what is held out
 PATIENCE = 10  # looks without a better one
 MOST = 60  # looks
-
-
-def counted(expert: Occupancy) -> Policy:
-    """d_E(s,a)/d_E(s) at each stage; uniform where the expert was never seen."""
-    of_state = jnp.sum(expert, axis=-1, keepdims=True)
-    uniform = jnp.full_like(expert, 1 / expert.shape[-1])
-    return jnp.where(of_state > 0, expert / jnp.where(of_state > 0, of_state, 1), uniform)
 
 
 def cloned(

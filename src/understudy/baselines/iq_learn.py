@@ -1,7 +1,7 @@
 """IQ-Learn (Garg et al. 2021): Q alone, which is policy and reward at once.
 
-A soft Q stands for the reward r(s,a) = Q(s,a) − γ V(s′), with V(s) = E_π[Q − α log π]: the change
-of variables of ValueDICE's family, which the paper contrasts with. The critics maximise
+A soft Q stands for the reward r(s,a) = Q(s,a) − γ V(s′), with V(s) = E_π[Q − α log π]: a change of
+variables, as in the family that the paper contrasts with. The critics maximise
 
     E_E[r] − E_all[V(s) − γ V(s′)] − c E_all[r²]
 
@@ -46,15 +46,17 @@ def fit(
     here, ahead = jax.random.split(key)
     batch, alpha = soft.both(seen, shown), jnp.exp(agent.log_alpha)
     of_expert = jnp.arange(len(batch.obs)) >= len(seen.obs)
-    # What comes next: nothing beyond a termination.
-    next_V = players.backup(agent, batch, jnp.zeros(len(batch.obs), jnp.float32), tuning, key=ahead)
+    # γ V(s′), and nothing beyond a termination.
+    to_come = players.backup(
+        agent, batch, jnp.zeros(len(batch.obs), jnp.float32), tuning, key=ahead
+    )
     a = agent.actor.at(batch.obs).options(key=here)
 
     def loss(Q: Critic) -> Array:
         soft_Q = Q(batch.obs, a.action) - alpha * a.log
         V = jnp.sum(a.weight * soft_Q, axis=1)  # (twins, batch)
-        r = Q(batch.obs, batch.action[None])[:, 0] - next_V
-        return objective(r, V - next_V, of_expert)
+        r = Q(batch.obs, batch.action[None])[:, 0] - to_come
+        return objective(r, V - to_come, of_expert)
 
     agent, value = players.fit(agent, loss, tuning)
     return players.follow(agent, tuning), value

@@ -1,8 +1,8 @@
 """The methods that can be compared, by name: which learner, with which options.
 
 A method changes what makes it itself, and shares the rest with the others: with networks widths,
-rates, discount, policy steps per interaction; with tables step sizes and the known transitions. No
-JAX here: `--help` reads it.
+rates, discount, policy steps per interaction; with tables the rule for step sizes. No JAX here:
+`--help` reads it.
 """
 
 import dataclasses
@@ -23,6 +23,7 @@ TITLES: dict[str, str] = {
     "iq-learn": "IQ-Learn",
 }
 ON_POLICY = 512  # interactions per update of GAIL
+FRESH = 8  # of the others, where the options leave it open
 
 
 def options(method: Method, base: DeepConfig) -> DeepConfig:
@@ -34,9 +35,9 @@ def options(method: Method, base: DeepConfig) -> DeepConfig:
 
 def _gail(base: DeepConfig) -> DeepConfig:
     """On-policy GAIL (Ho & Ermon 2016): an update sees what its policy has just practised, and
-    nothing else. It is the learner with N = 1 and a replay of one segment, not PPO: so it differs
-    from the others in reuse, and takes as many steps per interaction as they do."""
-    each = base.fresh or 1
+    nothing else. It is the learner with N = 1, a replay of one segment, no demonstrations in its
+    batches and no clone, not PPO; it takes as many steps per interaction as the others."""
+    each = base.fresh or FRESH
     return dataclasses.replace(
         base,
         window="1",
@@ -52,14 +53,16 @@ def _gail(base: DeepConfig) -> DeepConfig:
 def _dac(base: DeepConfig) -> DeepConfig:
     """DAC (Kostrikov et al. 2019): everything ever practised against the expert, absorbing states
     with a reward of their own, no KL. The learner with N = all and λ = 0; where theirs is TD3, this
-    is Soft Actor-Critic."""
+    is the stochastic actor without entropy."""
     return dataclasses.replace(
         base,
         window="all",
+        fresh=base.fresh or FRESH,
+        replay=None,
         absorbing=True,
         reward="logit",
         kl=0.0,
-        entropy=None,
+        entropy=0.0,  # in an absorbing state it would be free, and pay for dying
         demo_share=0.0,
         warm_start="none",
     )
@@ -68,7 +71,14 @@ def _dac(base: DeepConfig) -> DeepConfig:
 def _sqil(base: DeepConfig) -> DeepConfig:
     """SQIL (Reddy et al. 2020): Soft Actor-Critic, half of each batch from the expert."""
     return dataclasses.replace(
-        base, window="all", kl=0.0, entropy=None, demo_share=0.5, warm_start="none"
+        base,
+        window="all",
+        fresh=base.fresh or FRESH,
+        replay=None,
+        kl=0.0,
+        entropy=None,
+        demo_share=0.5,
+        warm_start="none",
     )
 
 

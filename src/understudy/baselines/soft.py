@@ -68,7 +68,10 @@ def step(
     window = windows.append(state.window, practised, label=state.k)
     k = state.k + 1
     pace = 1 - (1 - config.final_rate) * (k / settings.K).astype(jnp.float32)
-    half = config.batch // 2
+    half = max(1, round(config.demo_share * config.batch))
+    agent = eqx.tree_at(
+        lambda a: a.anchor, state.agent, state.agent.actor
+    )  # for a --kl of one's own
 
     def one(agent: Agent, key: Array) -> tuple[Agent, Info]:
         drawing, choosing, fitting, improving = jax.random.split(key, 4)
@@ -83,7 +86,7 @@ def step(
         return agent, Info(loss, info.q, info.entropy)
 
     keys = jax.random.split(jax.random.fold_in(state.key, k), config.policy_steps)
-    agent, told = jax.lax.scan(one, state.agent, keys)
+    agent, told = jax.lax.scan(one, agent, keys)
     share = 1 / (1 + config.average * k.astype(jnp.float32))
     average = toward(state.average, agent.actor, share)
     state = State(agent, average, window, state.key, k)

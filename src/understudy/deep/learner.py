@@ -30,6 +30,7 @@ from understudy.window import Gauge, Reuse, Shape, Window
 
 FIRST_ENTROPY = 0.05  # where its weight is tuned
 TELLS_APART = 0.25  # in logits, expert and clone: from there on a clone is not worth holding to
+ANEW = 50_000  # interactions to learn anew from a poor clone; with fewer it is kept to all the same
 
 
 class Settings(NamedTuple):
@@ -254,8 +255,9 @@ def policy(
     # A clone that the warmed-up discriminator takes for the expert is held to, ever more loosely,
     # for the critics know its surroundings alone. The less there is to gain, the tighter, and the
     # smaller the steps: Adam's are as long as its rate, however strong the KL's pull.
-    held = state.apart < TELLS_APART
-    to_gain = jnp.where(held, state.apart**2, 1)
+    short = config.warm_start == "clone" and config.interactions < ANEW
+    held = (state.apart < TELLS_APART) | short
+    to_gain = jnp.where(held, jnp.minimum(state.apart, TELLS_APART) ** 2, 1)
     pace = to_gain * (1 - (1 - config.final_rate) * progress)
     grip = jnp.where(held, config.loosen**progress / to_gain, 1)
     renew = (k % config.anchor == 0) & ~held

@@ -2,6 +2,7 @@
 and seeds. Its runs are runs like any other; stopped, the same command goes on where it was."""
 
 import dataclasses
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from understudy.experiments import account, figures, runs, store
 from understudy.experiments.runs import StoredRun
 from understudy.experiments.sweep import Sweep
 from understudy.imitation import expert_return, plan, pose
+from understudy.occupancy import policy_of
 
 PARTS = (0.1, 0.25, 0.5, 1.0)  # of the budget, where a method is shown
 NEAR = 0.9  # of the expert's return: how soon a method is there ranks it
@@ -82,15 +84,17 @@ def compare(
 ) -> dict[str, Any]:
     """Run what is not done yet, and return table, figure and all that is in them."""
     deep, known = kind.continuous(env), titles_of(env)
-    names = list(dict.fromkeys(names or known))
+    names, shown = list(dict.fromkeys(names or known)), list(dict.fromkeys(shown))
     for name in names:
         if name not in known:
             raise UserError(f"There is no method '{name}' for {env}; there are {', '.join(known)}.")
+    if budget is not None and budget < 1:
+        raise UserError(f"--budget is {budget}; it must be at least 1.")
     if not 1 <= seeds <= 1_000:
         raise UserError(f"--seeds is {seeds}; it must be from 1 to 1,000.")
     if not deep and any(one.thin for one in shown):
         raise UserError("--thin is for environments with continuous observations.")
-    out = out or Path("runs") / f"compare-{runs.short(env).replace('/', '-')}"
+    out = out or Path("runs") / f"compare-{re.sub('[/:]', '-', runs.short(env))}"
     with store.output_folder(out):
         run = _with_networks if deep else _with_tables
         stored = run(env, names, budget, range(seeds), shown, out)
@@ -99,7 +103,10 @@ def compare(
             "env": env,
             "budget": budget_of(stored),
             "expert": float(np.mean([r.expert_return for cell in stored.values() for r in cell])),
-            "rows": [{**dataclasses.asdict(row), "title": known[row.method]} for row in rows],
+            "rows": [
+                {**dataclasses.asdict(row), "title": known[row.method], "reached": reached(row)}
+                for row in rows
+            ],
             "curves": [
                 {"shown": str(one), "title": known[name], "colour": COLOURS[name]}
                 | {k: np.round(v, 4).tolist() for k, v in levels(cell, budget_of(stored)).items()}
@@ -179,15 +186,25 @@ def _with_tables(
                 folders = [_count(asked, seed, out / name) for seed in seeds]
             else:
                 folders = sweep_tables.run(asked, out / name)["folders"]
-            cells[one, name] = [runs.read(Path(folder)) for folder in folders]
+            cells[one, name] = [_against(runs.read(Path(f)), env, one) for f in folders]
     return cells
+
+
+def _against(run: StoredRun, env: str, shown: Shown) -> StoredRun:
+    """The run beside the expert's own value, not beside its luck in the episodes that are shown."""
+    from understudy import mdp as mdps
+
+    if shown.trajectories is None:
+        return run
+    mdp = catalog.find(env).mdp
+    best = float(mdps.optimum(mdp, mdp.reward)[1])
+    return dataclasses.replace(run, summary={**run.summary, "expert_return": best})
 
 
 def _count(asked: Sweep, seed: int, out: Path) -> Path:
     """Cloning by counts, as a run: the same return at every mark, for there is no practice. Sampled
     demonstrations are the same for every seed, as they are for the other methods."""
     from understudy import mdp as mdps
-    from understudy.baselines import cloning
     from understudy.experiments.train import Expert, choose_expert
 
     task, config = catalog.find(asked.envs[0]), asked.config
@@ -205,7 +222,7 @@ def _count(asked: Sweep, seed: int, out: Path) -> Path:
     if runs.done(folder):
         return folder
     problem = pose(task.mdp, choose_expert(task, expert, seed=0))
-    pi = cloning.counted(problem.expert)
+    pi = policy_of(problem.expert)
     planned = plan(task.mdp, config)
     value = float(mdps.value(task.mdp, pi, task.mdp.reward))
     result = account.Outcome(
@@ -232,6 +249,18 @@ def ranked(stored: Cells) -> list[Row]:
     return listed
 
 
+def share(run: StoredRun, R: Any) -> Any:
+    """1 + (R − E)/|E|: the return as a share of the expert's, whatever its sign; the gain where the
+    expert's is zero."""
+    E = run.expert_return
+    return 1 + (R - E) / (abs(E) or 1)
+
+
+def nearest(run: StoredRun, interactions: float) -> float:
+    """The return at the nearest mark: methods that update in larger steps have other marks."""
+    return float(run.returns[np.argmin(np.abs(run.interactions - interactions))])
+
+
 def budget_of(stored: Cells) -> int:
     """The interactions of those that practise."""
     return max(int(run.interactions[-1]) for cell in stored.values() for run in cell)
@@ -246,7 +275,7 @@ def levels(cell: list[StoredRun], end: int) -> dict[str, np.ndarray]:
     """A curve over seeds, in shares of the expert's return: its interquartile mean, and the edges
     of its 95 % bootstrap interval. Without practice it is a level."""
     x, y = figures.on_common_marks(cell)
-    y = y / np.array([[run.expert_return] for run in cell])
+    y = np.stack([share(run, R) for run, R in zip(cell, y, strict=True)])
     if len(x) == 1:
         x, y = np.array([0, end]), np.repeat(y, 2, axis=1)
     middle, low, high = figures.summarise(y, "iqm")
@@ -254,10 +283,7 @@ def levels(cell: list[StoredRun], end: int) -> dict[str, np.ndarray]:
 
 
 def _row(shown: str, name: str, cell: list[StoredRun], budget: int) -> Row:
-    at = [
-        np.array([run.at(round(part * budget)) / run.expert_return for run in cell])
-        for part in PARTS
-    ]
+    at = [np.array([share(run, nearest(run, part * budget)) for run in cell]) for part in PARTS]
     low, high = figures.bootstrap_interval(at[-1][:, None])
     seconds = [run.summary["seconds"] for run in cell if "seconds" in run.summary]
     return Row(
@@ -271,6 +297,13 @@ def _row(shown: str, name: str, cell: list[StoredRun], budget: int) -> Row:
     )
 
 
+def reached(row: Row) -> str:
+    """The interactions to NEAR, and how many seeds got there if not all or none."""
+    there = sum(n is not None for n in row.near)
+    when = "never" if np.isinf(row.typical) else f"{row.typical:,.0f}"
+    return f"{when} ({there} of {row.seeds})" if 0 < there < row.seeds else when
+
+
 def markdown(rows: Sequence[Row], titles: Mapping[str, str]) -> str:
     """As it stands in the docs."""
     parts = [f"{part:.0%}" for part in PARTS]
@@ -278,17 +311,13 @@ def markdown(rows: Sequence[Row], titles: Mapping[str, str]) -> str:
             "seconds a run"]  # fmt: skip
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * 2}{'---:|' * (len(head) - 2)}"]
     for row in rows:
-        reached = sum(n is not None for n in row.near)
-        when = "never" if np.isinf(row.typical) else f"{row.typical:,.0f}"
-        if 0 < reached < row.seeds:
-            when += f" ({reached} of {row.seeds})"
         cells = [
             row.shown,
             f"{row.rank}. {titles[row.method]}",
             str(row.seeds),
             *(f"{share:.2f}" for share in row.shares),
             f"{row.interval[0]:.2f} to {row.interval[1]:.2f}",
-            when,
+            reached(row),
             "–" if row.seconds is None else f"{row.seconds:,.0f}",
         ]
         lines.append(f"| {' | '.join(cells)} |")

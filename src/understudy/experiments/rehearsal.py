@@ -102,9 +102,11 @@ def rehearse(
         collector = Collector(stage.make, stage.border, lanes=stage.lanes, seed=seed, name=env)
         evaluator = Evaluator(stage.make, stage.border, episodes=schedule.episodes, name=env)
         with contextlib.closing(collector), contextlib.closing(evaluator):
+            begun = time.perf_counter()
             return run(
-                out, request, begin(), stage, collector, evaluator, schedule, expert_return, after
-            )
+                out, request, begin(), stage, collector, evaluator, schedule, expert_return, after,
+                begun,
+            )  # fmt: skip
 
 
 def run(
@@ -117,13 +119,16 @@ def run(
     schedule: Schedule,
     expert_return: float | None,
     after: After,
+    begun: float,
 ) -> dict[str, Any]:
-    """Practise, update and measure to the end, and write what was reached."""
+    """Practise, update and measure to the end, and write what was reached. The time counts from
+    `begun`, or on from a checkpoint's."""
     place = resume(folder, request, method, collector)
     each = method.fresh * len(collector.lanes)
     total = schedule.interactions and max(1, schedule.interactions // each) * each
     marks = set(np.linspace(0, total // each, schedule.marks + 1).round().astype(int) * each)
-    begun, saved = time.perf_counter() - place.seconds, time.perf_counter()
+    saved = time.perf_counter()
+    begun = saved - place.seconds if place.interactions else begun
 
     def measure(info: Mapping[str, Any]) -> None:
         row = evaluate(place, method, evaluator, collector, info)

@@ -114,7 +114,7 @@ def comparisons(root: Path) -> tuple[list[Json], list[str]]:
                     "rank": int(row["rank"]),
                     "shares": digits(map(float, row["shares"])),
                     "interval": digits(map(float, row["interval"])),
-                    "near": [None if n is None else int(n) for n in row["near"]],
+                    "reached": str(row["reached"]),
                     "seconds": None if row["seconds"] is None else float(row["seconds"]),
                 }
                 for row in document["rows"]
@@ -128,7 +128,7 @@ def comparisons(root: Path) -> tuple[list[Json], list[str]]:
             found.append({"env": str(document["env"]), "rows": rows, "curves": curves})
         except UserError as error:
             skipped.append(str(error))
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             skipped.append(f"The comparison {path} is not ours or is damaged.")
     return found, skipped
 
@@ -221,6 +221,7 @@ def asked(run: StoredRun) -> dict[str, str]:
     known = {field.name: field.default for field in dataclasses.fields(Config)}
     config = {**known, **run.request["config"]}
     other = {k: v for k, v in run.request.items() if k not in ("env", "seed", "config")}
+    other = {"method": None, "thin": None} | other  # which only some requests have
     return {
         name: "none" if value is None else spoken(value)
         for name, value in {**other, **config}.items()

@@ -332,12 +332,13 @@
 
   // --- methods compared ----------------------------------------------------------------------
 
+  const fixed = (value) => (value === null ? "–" : value.toFixed(2).replace("-", "−"));
   function drawComparison() {
-    const { rows, curves } = data.comparisons.find((c) => c.env === by("comparison-env").value);
+    const { rows, curves } = data.comparisons[Number(by("comparison-env").value)];
     fill(by("comparison-shown"), unique(rows.map((r) => r.shown)));
     const shown = by("comparison-shown").value;
     const traces = curves.filter((c) => c.shown === shown).flatMap((c) => [
-      { x: [...c.x, ...c.x.slice().reverse()], y: [...c.high, ...c.low.slice().reverse()], fill: "toself",
+      { x: [...c.x, ...c.x.slice().reverse()], y: [...c.high, ...c.low.slice().reverse()], mode: "lines", fill: "toself",
         fillcolor: faded(legible(c.colour), 0.15), line: { width: 0 }, hoverinfo: "skip", showlegend: false },
       { x: c.x, y: c.middle, name: c.title, mode: "lines", line: { color: legible(c.colour), width: 2.2 },
         hovertemplate: "%{y:.2f}" },
@@ -346,21 +347,17 @@
       { title: { text: "interactions" }, ...whole }, { title: { text: "return / expert’s" } },
       { hovermode: "x unified", ...legend(),
         shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1, line: { color: ink("soft"), dash: "dash", width: 1 } }] }));
-    const when = (near) => {
-      const there = near.filter((n) => n !== null).sort((a, b) => a - b);
-      return there.length * 2 <= near.length ? "never" : number(there[Math.floor((near.length - 1) / 2)], 6);
-    };
     by("comparison-table").replaceChildren(table(
       ["rank", "method", "10%", "25%", "50%", "100%", "95 % interval", "interactions to 0.9", "seconds a run"],
       rows.filter((r) => r.shown === shown).map((r) => [
-        right(String(r.rank)), r.title, ...r.shares.map((s) => right(s.toFixed(2))),
-        right(r.interval.map((v) => v.toFixed(2)).join(" to ")), right(when(r.near)),
+        right(String(r.rank)), r.title, ...r.shares.map((s) => right(fixed(s))),
+        right(r.interval.map(fixed).join(" to ")), right(r.reached),
         right(r.seconds === null ? "–" : number(r.seconds, 3))])));
   }
 
   by("comparison").hidden = by("comparison-link").hidden = !data.comparisons.length;
   if (data.comparisons.length) {
-    fill(by("comparison-env"), data.comparisons.map((c) => c.env));
+    fill(by("comparison-env"), data.comparisons.map((c, i) => String(i)), (i) => data.comparisons[i].env);
     by("comparison-env").addEventListener("change", drawComparison);
     by("comparison-shown").addEventListener("change", drawComparison);
     drawComparison();
