@@ -68,13 +68,13 @@ def test_counts_come_to_the_expert_as_demonstrations_are_added():
     pi = random_policy(mdp, seed=4, concentration=2.0)
     best = float(mdps.value(mdp, pi, mdp.reward))
     missed = []
-    for episodes in (10, 1_000, 100_000):
+    for episodes in (10, 300, 9_000):
         shown = rollout.sample(mdp, np.asarray(pi), episodes, seed=5)
         clone = policy_of(expert_occupancy(mdp, shown))
         d = mdps.occupancy(mdp, pi)
         missed.append(float(jnp.sum(d * jnp.abs(clone - pi))))
-    assert missed[2] < missed[1] / 5 < missed[0] / 25  # as 1/√n
-    assert float(mdps.value(mdp, clone, mdp.reward)) == pytest.approx(best, abs=0.02)
+    assert missed[2] < missed[1] / 3 < missed[0] / 9  # as 1/√n, 5.5 times less each
+    assert float(mdps.value(mdp, clone, mdp.reward)) == pytest.approx(best, abs=0.05)
 
 
 def cliff(H, states=20):
@@ -108,6 +108,7 @@ def test_cloning_errs_ever_more_on_a_longer_cliff():
     assert lost[16] > 3 * lost[8]
 
 
+@pytest.mark.slow
 def test_a_network_is_kept_at_its_best_on_what_is_held_out():
     from understudy.deep.actor import actor
 
@@ -239,6 +240,7 @@ def test_iq_learns_objective_has_its_closed_form():
     np.testing.assert_allclose(r, np.tile(expected, (2, 1)), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_iq_learn_gives_the_expert_a_reward_and_practice_less():
     agent = players.init(3, 2, TUNING, discrete=False, key=KEY)
     seen, shown = points(32, key=1), points(32, key=9)

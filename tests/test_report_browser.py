@@ -93,7 +93,8 @@ def test_every_chart_is_drawn(visit, page_file):
     assert "seed99" in page.locator("#skipped-list").inner_text()
     order = page.eval_on_selector_all("main > section", "nodes => nodes.map((n) => n.id)")
     assert order == [
-        "verdicts", "curves", "ledger", "rates", "dimensions", "replay", "explorer", "skipped"
+        "verdicts", "curves", "comparison", "ledger", "rates", "dimensions", "replay", "explorer",
+        "skipped",
     ]  # fmt: skip
 
 
