@@ -9,34 +9,16 @@ over the expert's points and all points: the expert's reward up, everyone's valu
 regulariser that keeps r small. It is their objective for online learning, with targets for V(s′).
 """
 
-import functools
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Key
 
 from understudy.baselines import soft
-from understudy.baselines.soft import Info, State
 from understudy.deep import actor_critic as players
 from understudy.deep.actor_critic import Agent, Transitions, Tuning
 from understudy.deep.critic import Critic
-from understudy.deep.learner import Settings
 
 CHI = 0.5  # c = 1/(4·CHI)
-init = soft.init
-
-
-@functools.partial(jax.jit, static_argnames=("settings", "moving"), donate_argnums=0)
-def step(
-    state: State,
-    practised: Transitions,
-    expert: Transitions,
-    *,
-    settings: Settings,
-    moving: bool = True,
-) -> tuple[State, Info]:
-    """One iteration, on what was just practised and on all before it."""
-    return soft.step(state, practised, expert, fit, settings, moving=moving)
 
 
 def fit(
@@ -71,3 +53,6 @@ def objective(
     shown = jnp.sum(jnp.where(of_expert, r, 0), axis=-1) / jnp.sum(of_expert)
     each = -shown + jnp.mean(gain, axis=-1) + jnp.mean(r**2, axis=-1) / (4 * CHI)
     return jnp.mean(each)
+
+
+init, step = soft.init, soft.stepping(fit)

@@ -1,6 +1,7 @@
 """Soft Actor-Critic on practice and demonstrations, half a batch of each: what SQIL and IQ-Learn
 share. There is no discriminator; they differ in what their critics are fitted to."""
 
+import functools
 from collections.abc import Callable
 
 import equinox as eqx
@@ -53,17 +54,32 @@ def init(
     )
 
 
-def step(
+def stepping(fit: Fit) -> Callable[..., tuple[State, Info]]:
+    """The iteration of a method that fits its critics so: keep what was practised, then take the
+    policy's steps. Unless `moving`, the actor waits for its critics."""
+
+    @functools.partial(jax.jit, static_argnames=("settings", "moving"), donate_argnums=0)
+    def step(
+        state: State,
+        practised: Transitions,
+        expert: Transitions,
+        *,
+        settings: Settings,
+        moving: bool = True,
+    ) -> tuple[State, Info]:
+        return iterate(state, practised, expert, fit, settings, moving)
+
+    return step
+
+
+def iterate(
     state: State,
     practised: Transitions,
     expert: Transitions,
     fit: Fit,
     settings: Settings,
-    *,
     moving: bool,
 ) -> tuple[State, Info]:
-    """Keep what was practised, then take the policy's steps. Unless `moving`, the actor waits for
-    its critics."""
     config, tuning = settings.config, settings.tuning
     window = windows.append(state.window, practised, label=state.k)
     k = state.k + 1

@@ -1,32 +1,12 @@
 """SQIL (Reddy et al. 2020): Soft Actor-Critic with a reward of 1 for what the expert did and of 0
 for what was practised, whatever it was."""
 
-import functools
-
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Key
 
 from understudy.baselines import soft
-from understudy.baselines.soft import Info, State
 from understudy.deep import actor_critic as players
 from understudy.deep.actor_critic import Agent, Transitions, Tuning
-from understudy.deep.learner import Settings
-
-init = soft.init
-
-
-@functools.partial(jax.jit, static_argnames=("settings", "moving"), donate_argnums=0)
-def step(
-    state: State,
-    practised: Transitions,
-    expert: Transitions,
-    *,
-    settings: Settings,
-    moving: bool = True,
-) -> tuple[State, Info]:
-    """One iteration, on what was just practised and on all before it."""
-    return soft.step(state, practised, expert, fit, settings, moving=moving)
 
 
 def fit(
@@ -41,3 +21,6 @@ def reward(seen: Transitions, shown: Transitions) -> Float32[Array, " batch"]:
     return jnp.concatenate(
         [jnp.zeros(len(seen.obs), jnp.float32), jnp.ones(len(shown.obs), jnp.float32)]
     )
+
+
+init, step = soft.init, soft.stepping(fit)
