@@ -55,31 +55,22 @@ def init(
 
 
 def stepping(fit: Fit) -> Callable[..., tuple[State, Info]]:
-    """The iteration of a method that fits its critics so: keep what was practised, then take the
-    policy's steps. Unless `moving`, the actor waits for its critics."""
-
-    @functools.partial(jax.jit, static_argnames=("settings", "moving"), donate_argnums=0)
-    def step(
-        state: State,
-        practised: Transitions,
-        expert: Transitions,
-        *,
-        settings: Settings,
-        moving: bool = True,
-    ) -> tuple[State, Info]:
-        return iterate(state, practised, expert, fit, settings, moving)
-
-    return step
+    """The compiled iteration of a method that fits its critics so."""
+    step = functools.partial(iterate, fit=fit)
+    return jax.jit(step, static_argnames=("settings", "moving"), donate_argnums=0)
 
 
 def iterate(
     state: State,
     practised: Transitions,
     expert: Transitions,
+    *,
     fit: Fit,
     settings: Settings,
-    moving: bool,
+    moving: bool = True,
 ) -> tuple[State, Info]:
+    """Keep what was practised, then take the policy's steps. Unless `moving`, the actor waits for
+    its critics."""
     config, tuning = settings.config, settings.tuning
     window = windows.append(state.window, practised, label=state.k)
     k = state.k + 1

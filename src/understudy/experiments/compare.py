@@ -97,7 +97,7 @@ def compare(
     out = out or Path("runs") / f"compare-{re.sub('[/:]', '-', runs.short(env))}"
     with store.output_folder(out):
         run = _with_networks if deep else _with_tables
-        stored = run(env, names, budget, range(seeds), shown, out)
+        stored = run(Comparison(env, names, budget, range(seeds), shown, out))
         rows = ranked(stored)
         document = {
             "env": env,
@@ -121,28 +121,33 @@ def compare(
 Cells = Mapping[tuple[Shown, str], list[StoredRun]]
 
 
-def _with_networks(
-    env: str,
-    names: Sequence[str],
-    budget: int | None,
-    seeds: Sequence[int],
-    shown: Sequence[Shown],
-    out: Path,
-) -> Cells:
+@dataclass(frozen=True)
+class Comparison:
+    """What to compare, checked."""
+
+    env: str
+    names: Sequence[str]
+    budget: int | None
+    seeds: Sequence[int]
+    shown: Sequence[Shown]
+    out: Path
+
+
+def _with_networks(of: Comparison) -> Cells:
     from understudy.deep import learner
     from understudy.experiments import deep_train, sweep_networks
 
     base = PRESETS["fast"]
-    base = dataclasses.replace(base, interactions=budget or base.interactions)
+    base = dataclasses.replace(base, interactions=of.budget or base.interactions)
     cells: dict[tuple[Shown, str], list[sweep_networks.Asked]] = {}
-    for seed in seeds:  # slowest, so that early results say something of all
-        for one in shown:
-            demonstrations = deep_train.demonstrations(env, None, one.trajectories)
-            deep_train.kept(demonstrations, one.thin)  # refuses now what it would refuse later
-            for name in names:
-                method: Any = DEEP[name]
-                config = methods.options(method, base)
-                learner.settle(config)
+    for one in of.shown:
+        demonstrations = deep_train.demonstrations(of.env, None, one.trajectories)
+        deep_train.kept(demonstrations, one.thin)  # refuses now what it would refuse later
+        for name in of.names:
+            method: Any = DEEP[name]
+            config = methods.options(method, base)
+            learner.settle(config)
+            for seed in of.seeds:
                 options: dict[str, Any] = {
                     "method": method,
                     "demos": None,
@@ -151,54 +156,47 @@ def _with_networks(
                     "horizon": None,
                     "seed": seed,
                 }
-                request = deep_train.asked(env, config, demonstrations, **options)
-                folder = out / name / runs.name(request)
-                asked = sweep_networks.Asked(env, config, options, folder)
+                request = deep_train.asked(of.env, config, demonstrations, **options)
+                folder = of.out / name / runs.name(request)
+                asked = sweep_networks.Asked(of.env, config, options, folder)
                 cells.setdefault((one, name), []).append(asked)
+    # Seeds vary slowest, so that early results say something of all.
     by_seed = [asked for group in zip(*cells.values(), strict=True) for asked in group]
     sweep_networks.work(by_seed)
     return {key: [runs.read(asked.folder) for asked in cell] for key, cell in cells.items()}
 
 
-def _with_tables(
-    env: str,
-    names: Sequence[str],
-    budget: int | None,
-    seeds: Sequence[int],
-    shown: Sequence[Shown],
-    out: Path,
-) -> Cells:
+def _with_tables(of: Comparison) -> Cells:
+    from understudy import mdp as mdps
     from understudy.experiments import sweep_tables
 
-    base = Config(interactions=budget or Config.interactions, ledger=False)
+    base = Config(interactions=of.budget or Config.interactions, ledger=False)
+    mdp = catalog.find(of.env).mdp
+    best = float(mdps.optimum(mdp, mdp.reward)[1])
+
+    def beside_the_expert(folder: Path, shown: Shown) -> StoredRun:
+        """A run beside the expert's own value, not beside its luck in the episodes shown."""
+        run = runs.read(folder)
+        if shown.trajectories is None:
+            return run
+        return dataclasses.replace(run, summary={**run.summary, "expert_return": best})
+
     cells: dict[tuple[Shown, str], list[StoredRun]] = {}
-    for one in shown:
-        for name in names:
+    for one in of.shown:
+        for name in of.names:
             asked = Sweep(
                 name,
-                (env,),
-                tuple(seeds),
+                (of.env,),
+                tuple(of.seeds),
                 config=methods.tabular_options(name, base),
-                grid={},
                 trajectories=one.trajectories,
             )
             if name == "bc":
-                folders = [_count(asked, seed, out / name) for seed in seeds]
+                folders = [_count(asked, seed, of.out / name) for seed in of.seeds]
             else:
-                folders = sweep_tables.run(asked, out / name)["folders"]
-            cells[one, name] = [_against(runs.read(Path(f)), env, one) for f in folders]
+                folders = sweep_tables.run(asked, of.out / name)["folders"]
+            cells[one, name] = [beside_the_expert(Path(folder), one) for folder in folders]
     return cells
-
-
-def _against(run: StoredRun, env: str, shown: Shown) -> StoredRun:
-    """The run beside the expert's own value, not beside its luck in the episodes that are shown."""
-    from understudy import mdp as mdps
-
-    if shown.trajectories is None:
-        return run
-    mdp = catalog.find(env).mdp
-    best = float(mdps.optimum(mdp, mdp.reward)[1])
-    return dataclasses.replace(run, summary={**run.summary, "expert_return": best})
 
 
 def _count(asked: Sweep, seed: int, out: Path) -> Path:

@@ -179,8 +179,7 @@ def by_panel(runs: Sequence[StoredRun]) -> dict[str, dict[str, list[StoredRun]]]
 
 def settings(run: StoredRun) -> dict[str, str]:
     """What a run was asked beside its environment and seed, but for what changes no return."""
-    flat = {k: v for k, v in run.request.items() if k not in ("env", "seed", "config")}
-    flat = {"method": None, "thin": None} | flat  # which only some requests have
+    flat = run.asked
     flat |= {k: v for k, v in run.request["config"].items() if k not in ("marks", "ledger")}
     return {k: json.dumps(v, sort_keys=True) for k, v in flat.items()}
 

@@ -220,11 +220,9 @@ def asked(run: StoredRun) -> dict[str, str]:
     """What a run was asked, in words; options that it is too old to know have their defaults."""
     known = {field.name: field.default for field in dataclasses.fields(Config)}
     config = {**known, **run.request["config"]}
-    other = {k: v for k, v in run.request.items() if k not in ("env", "seed", "config")}
-    other = {"method": None, "thin": None} | other  # which only some requests have
     return {
         name: "none" if value is None else spoken(value)
-        for name, value in {**other, **config}.items()
+        for name, value in {**run.asked, **config}.items()
         if name not in SILENT
     }
 

@@ -56,6 +56,12 @@ class StoredRun:
         return self.request["seed"]
 
     @property
+    def asked(self) -> dict[str, Any]:
+        """The request beside environment, seed and config; what only some requests have is None."""
+        flat = {k: v for k, v in self.request.items() if k not in ("env", "seed", "config")}
+        return {"method": None, "thin": None} | flat
+
+    @property
     def window(self) -> str:
         return self.request["config"]["window"]
 
