@@ -59,6 +59,17 @@ def test_every_deep_method_can_be_asked_for(name):
     check_deep(methods.options(name, PRESETS["fast"]))
 
 
+@pytest.mark.parametrize(
+    ("method", "changed"),
+    [("sqil", {"penalty": 3.0}), ("iq-learn", {"reward_steps": 9}), ("bc", {"absorbing": True})],
+)
+def test_an_option_that_would_change_nothing_is_refused(method, changed):
+    usual = methods.options(method, PRESETS["paper"])
+    methods.check_used(method, usual)
+    with pytest.raises(UserError, match=f"changes nothing with --method {method}"):
+        methods.check_used(method, dataclasses.replace(usual, **changed))
+
+
 def test_rooms_are_compared_end_to_end(tmp_path):
     asked = ("compare", "EmptyRoom-3x3", "--methods", "understudy", "bc", "oal", "importance",
              "--budget", "400", "--seeds", "2", "--trajectories", "3", "--out", "x")  # fmt: skip

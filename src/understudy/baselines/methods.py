@@ -9,7 +9,8 @@ import dataclasses
 from typing import Literal
 
 from understudy.config import Config
-from understudy.deep.config import DeepConfig
+from understudy.deep.config import PRESETS, DeepConfig
+from understudy.errors import UserError
 
 # With networks. Ours is called by its policy's step.
 Method = Literal["mdpo", "bc", "gail", "dac", "sqil", "iq-learn"]
@@ -25,12 +26,33 @@ TITLES: dict[str, str] = {
 ON_POLICY = 512  # interactions per update of GAIL
 FRESH = 8  # of the others, where the options leave it open
 
+# What a method without a discriminator, or without any practice, has no use for.
+_NO_DISCRIMINATOR = {
+    "beta", "points", "reward_steps", "discriminator_hidden", "discriminator_rate", "loss",
+    "reward", "penalty", "penalty_centre", "mixup", "spectral_norm", "anchor", "loosen",
+}  # fmt: skip
+_CLONING = {"interactions", "hidden", "normalise", "marks", "episodes"}  # all that it reads
+UNUSED: dict[str, set[str]] = {
+    "bc": {field.name for field in dataclasses.fields(DeepConfig)} - _CLONING,
+    "sqil": _NO_DISCRIMINATOR,
+    "iq-learn": _NO_DISCRIMINATOR,
+}
+
 
 def options(method: Method, base: DeepConfig) -> DeepConfig:
     """The options of a method, made from the learner's."""
     return {"gail": _gail, "dac": _dac, "sqil": _sqil, "iq-learn": _iq_learn}.get(
         method, lambda base: base
     )(base)
+
+
+def check_used(method: Method, config: DeepConfig) -> None:
+    """Refuse an option that was changed and would change nothing."""
+    usual = [options(method, preset) for preset in PRESETS.values()]
+    for name in sorted(UNUSED.get(method, ())):
+        if all(getattr(config, name) != getattr(one, name) for one in usual):
+            flag = name.replace("_", "-")
+            raise UserError(f"--{flag} changes nothing with --method {method}; leave it out.")
 
 
 def _gail(base: DeepConfig) -> DeepConfig:

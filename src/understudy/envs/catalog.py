@@ -3,6 +3,7 @@
 import contextlib
 import difflib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import gymnasium
@@ -81,8 +82,21 @@ def make(name: str, *, horizon: int | None = None) -> gymnasium.Env:
     """`gymnasium.make`, with rooms of any size, and errors that help."""
     if (n := room_size(name)) is not None:
         return gymnasium.make("understudy/EmptyRoom-v0", size=n, horizon=horizon)
-    try:
+    with _explained(name):
         return kind.make(name, max_episode_steps=horizon)
+
+
+def continuous(name: str) -> bool:
+    """Whether `name` is an environment for networks, with errors that help."""
+    with _explained(name):
+        return kind.continuous(name)
+
+
+@contextlib.contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Whatever the making of an environment raises, as one sentence that helps."""
+    try:
+        yield
     except UserError:
         raise
     except gymnasium.error.DependencyNotInstalled as error:

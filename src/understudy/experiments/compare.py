@@ -17,9 +17,9 @@ from matplotlib.figure import Figure
 from understudy.baselines import methods
 from understudy.config import Config
 from understudy.deep.config import PRESETS
-from understudy.envs import catalog, kind
+from understudy.envs import catalog
 from understudy.errors import UserError
-from understudy.experiments import account, figures, runs, store
+from understudy.experiments import account, console, figures, runs, store
 from understudy.experiments.runs import StoredRun
 from understudy.experiments.sweep import Sweep
 from understudy.imitation import expert_return, plan, pose
@@ -83,7 +83,7 @@ def compare(
     out: Path | None = None,
 ) -> dict[str, Any]:
     """Run what is not done yet, and return table, figure and all that is in them."""
-    deep, known = kind.continuous(env), titles_of(env)
+    deep, known = catalog.continuous(env), titles_of(env)
     names, shown = list(dict.fromkeys(names or known)), list(dict.fromkeys(shown))
     for name in names:
         if name not in known:
@@ -98,6 +98,8 @@ def compare(
     with store.output_folder(out):
         run = _with_networks if deep else _with_tables
         stored = run(Comparison(env, names, budget, range(seeds), shown, out))
+        if not stored:
+            raise UserError(f"No run on {env} ended; there is nothing to compare.")
         rows = ranked(stored)
         document = {
             "env": env,
@@ -162,8 +164,13 @@ def _with_networks(of: Comparison) -> Cells:
                 cells.setdefault((one, name), []).append(asked)
     # Seeds vary slowest, so that early results say something of all.
     by_seed = [asked for group in zip(*cells.values(), strict=True) for asked in group]
-    sweep_networks.work(by_seed)
-    return {key: [runs.read(asked.folder) for asked in cell] for key, cell in cells.items()}
+    for sentence in sweep_networks.work(by_seed)["failed"]:
+        console.say(f"Failed, and left out: {sentence}")
+    ended = {
+        key: [runs.read(asked.folder) for asked in cell if asked.done]
+        for key, cell in cells.items()
+    }
+    return {key: cell for key, cell in ended.items() if cell}
 
 
 def _with_tables(of: Comparison) -> Cells:
@@ -171,7 +178,8 @@ def _with_tables(of: Comparison) -> Cells:
     from understudy.experiments import sweep_tables
 
     base = Config(interactions=of.budget or Config.interactions, ledger=False)
-    mdp = catalog.find(of.env).mdp
+    task = catalog.find(of.env)
+    mdp = task.mdp
     best = float(mdps.optimum(mdp, mdp.reward)[1])
 
     def beside_the_expert(folder: Path, shown: Shown) -> StoredRun:
@@ -182,6 +190,9 @@ def _with_tables(of: Comparison) -> Cells:
         return dataclasses.replace(run, summary={**run.summary, "expert_return": best})
 
     cells: dict[tuple[Shown, str], list[StoredRun]] = {}
+    for name in of.names:
+        # Refuses now what it would refuse later.
+        plan(task.linear or mdp, methods.tabular_options(name, base))
     for one in of.shown:
         for name in of.names:
             asked = Sweep(
@@ -324,7 +335,7 @@ def markdown(rows: Sequence[Row], titles: Mapping[str, str]) -> str:
 
 def titles_of(env: str) -> dict[str, str]:
     """Every method for this environment, by name."""
-    if kind.continuous(env):
+    if catalog.continuous(env):
         return {name: methods.TITLES[method] for name, method in DEEP.items()}
     return methods.TABULAR_TITLES
 

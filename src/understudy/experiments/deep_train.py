@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from understudy.baselines.methods import Method
+from understudy.baselines.methods import Method, check_used
 from understudy.deep import absorbing, acting, clone, learner, scaling
 from understudy.deep import policy as policies
 from understudy.deep.absorbing import Absorbing
@@ -47,6 +47,7 @@ def train(
 ) -> dict[str, Any]:
     """Learn, write the run's folder, and return its summary."""
     check_deep(config)
+    check_used(method, config)
     keys_of([seed])
     settings = learner.settle(config)
     shown = demonstrations(env, demos, trajectories)

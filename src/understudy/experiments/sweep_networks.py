@@ -39,11 +39,14 @@ class Asked:
 
 def run(sweep: Sweep, out: Path) -> dict[str, Any]:
     """Run what is not done yet, each run in a folder of its own below `out`."""
-    return {"sweep": sweep.name, "out": str(out), **work(_asked(sweep, out))}
+    done = work(_asked(sweep, out))
+    if failed := done.pop("failed"):
+        raise UserError(f"{len(failed)} of {done['runs']} runs failed; the first: {failed[0]}")
+    return {"sweep": sweep.name, "out": str(out), **done}
 
 
 def work(asked: list[Asked]) -> dict[str, Any]:
-    """Run what is not done yet; what was done, and where."""
+    """Run what is not done yet; what was done, where, and what failed."""
     begun = time.perf_counter()
     left = [one for one in asked if not one.done]
     failed: list[str] = []
@@ -66,10 +69,9 @@ def work(asked: list[Asked]) -> dict[str, Any]:
 
         if left:
             _work_off(left, ended, tell)
-    if failed:
-        raise UserError(f"{len(failed)} of {len(asked)} runs failed; the first: {failed[0]}")
     return {
         "runs": len(asked),
+        "failed": failed,
         "resumed": len(asked) - len(left),
         "folders": [str(one.folder) for one in asked],
         "seconds": round(time.perf_counter() - begun, 3),
