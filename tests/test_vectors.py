@@ -16,7 +16,7 @@ from understudy import basis, vectors
 from understudy import mdp as mdps
 from understudy.basis import FeatureMap
 from understudy.config import Config, VectorConfig
-from understudy.demos import Demonstrations, scripted
+from understudy.demos import Demonstrations, recording, scripted
 from understudy.envs import wide_grid
 from understudy.errors import UserError
 from understudy.experiments import linear_train, report, train, watch
@@ -233,7 +233,8 @@ def test_the_grid_is_learned_by_its_features():
 @pytest.mark.parametrize("seed", range(5))
 def test_cartpole_from_a_scripted_expert(seed):
     world, phi = gymnasium.make("CartPole-v1"), basis.parse("fourier:2", LOW, -LOW, 2)
-    demos = scripted.record(world, scripted.EXPERTS["CartPole-v1"], 10, seed=seed)
+    expert = recording.acting(scripted.EXPERTS["CartPole-v1"])
+    demos = recording.record(world, expert, 10, seed=seed + 10_000)
     assert demos.returns.mean() >= 495
     result = vectors.imitate(world, phi, demos, VectorConfig(interactions=10_000), seed=seed)
     played = vectors.play(world, phi, result.policy, horizon=500, episodes=20, seed=seed)

@@ -13,15 +13,15 @@ from typing import Annotated, Any, Literal, NoReturn
 
 import tyro
 from tyro import MISSING
-from tyro.conf import OmitArgPrefixes, Positional, arg, subcommand
+from tyro.conf import OmitArgPrefixes, Positional, subcommand
 
 from understudy.baselines.methods import TITLES, Method, options
+from understudy.cli_demos import Demos, Json
 from understudy.config import Config, VectorConfig
 from understudy.deep.config import PRESETS, DeepConfig, ExpertConfig, Preset
 from understudy.errors import UserError
 
 TOO_LARGE = "understudy: this does not fit into memory; make the problem smaller."
-Json = Annotated[bool, arg(help="Print one JSON document on stdout.", name="json")]
 
 
 @dataclass(frozen=True)
@@ -521,6 +521,7 @@ Chosen = (
     | Draw
     | Table
     | Watch
+    | Demos
     | Advise
 )
 
@@ -554,6 +555,7 @@ def commands(arguments: list[str]) -> Any:
         | Annotated[Draw, subcommand("draw")]
         | Annotated[Table, subcommand("table")]
         | Annotated[Watch, subcommand("watch")]
+        | Annotated[Demos, tyro.conf.OmitSubcommandPrefixes, OmitArgPrefixes, subcommand("demos")]
         | Annotated[Advise, subcommand("advise")]
     )
 

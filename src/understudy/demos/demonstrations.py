@@ -1,5 +1,6 @@
 """What the expert showed: a list of episodes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,3 +51,20 @@ class Demonstrations:
         return Demonstrations(
             self.observations[:n], self.actions[:n], self.rewards[:n], self.terminated[:n]
         )
+
+
+def finished(
+    observations: Sequence[np.ndarray], final: Sequence[np.ndarray | np.generic] | None = None
+) -> list[np.ndarray]:
+    """Episodes of T observations with the final one, T + 1 in all. In formats that have none, the
+    last one stands in for it."""
+    last = [o[-1] for o in observations] if final is None else final
+    try:
+        return [np.concatenate([o, [end]]) for o, end in zip(observations, last, strict=True)]
+    except ValueError as error:
+        raise UserError(f"The final observations do not fit the others: {error}.") from None
+
+
+def unrewarded(actions: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Zeros, where a format has no rewards: learning needs none."""
+    return [np.zeros(len(a)) for a in actions]

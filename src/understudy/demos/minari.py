@@ -12,9 +12,11 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium import spaces
 
 from understudy.demos.demonstrations import Demonstrations
 from understudy.errors import UserError
@@ -24,13 +26,15 @@ def write(
     root: Path,
     id: str,
     demos: Demonstrations,
-    env: gymnasium.Env,
+    env: gymnasium.Env | None = None,
     *,
-    algorithm: str,
-    description: str,
-    seeds: Sequence[int],
+    algorithm: str = "unknown",
+    description: str = "",
+    seeds: Sequence[int | None] | None = None,
+    arrow: bool = False,
 ) -> Path:
-    """Write `ROOT/ID`, in place of a dataset of that name, and return its folder."""
+    """Write `ROOT/ID`, in place of a dataset of that name, and return its folder. Without an
+    environment, the spaces are those that hold what was shown."""
     import minari
     from minari.data_collector import EpisodeBuffer
 
@@ -50,11 +54,17 @@ def write(
                 demos.actions,
                 demos.rewards,
                 demos.terminated,
-                seeds,
+                [None] * len(demos) if seeds is None else seeds,
                 strict=True,
             )
         )
     ]
+    where: dict[str, Any] = {"env": env}
+    if env is None:
+        where = {
+            "observation_space": _space_of(demos.observations),
+            "action_space": _space_of(demos.actions),
+        }
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root, prefix=".draft-") as draft:
         with _datasets_at(Path(draft).resolve()), warnings.catch_warnings():
@@ -62,10 +72,11 @@ def write(
             minari.create_dataset_from_buffers(
                 id,
                 episodes,
-                env=env,
+                **where,
                 algorithm_name=algorithm,
                 description=description,
                 author="understudy",
+                data_format="arrow" if arrow else "hdf5",
             )
         if (root / id).exists():
             shutil.rmtree(root / id)
@@ -91,20 +102,73 @@ def read(source: str | Path) -> Demonstrations:
         # Minari would make the environment to find out, and so run code that the file names.
         raise UserError(f"The Minari dataset {source} does not say what its spaces are.")
     try:
-        episodes = list(minari.MinariDataset(data).iterate_episodes())
-        if not all(isinstance(e.observations, np.ndarray) for e in episodes):
-            raise ValueError("observations are not plain arrays; flatten them first")
+        dataset = minari.MinariDataset(data)
+        episodes = list(dataset.iterate_episodes())
         return Demonstrations(
-            observations=[np.asarray(e.observations) for e in episodes],
-            actions=[np.asarray(e.actions) for e in episodes],
+            observations=[_flat(dataset.observation_space, e.observations) for e in episodes],
+            actions=[_plain(e.actions) for e in episodes],
             rewards=[np.asarray(e.rewards, float) for e in episodes],
             terminated=[bool(e.terminations[-1]) for e in episodes],
         )
     except UserError:
         raise
+    except ImportError as error:
+        if "pyarrow" not in str(error):
+            raise
+        raise UserError(
+            f"The Minari dataset {source} is in Arrow's format; install PyArrow with: "
+            "pip install 'understudy[arrow]'"
+        ) from None
     except Exception as error:  # Minari, HDF5 and JSON each have their own
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(f"The Minari dataset {source} cannot be read: {reason}") from None
+
+
+def _flat(space: Any, observations: Any) -> np.ndarray:
+    """Observations as arrays; of a dictionary or a tuple, one vector a step, as Gymnasium's own
+    FlattenObservation makes them."""
+    if isinstance(observations, np.ndarray):
+        return observations
+    parts = spaces.utils.flatten_space(space)
+    if not isinstance(parts, spaces.Box):
+        raise ValueError(f"observations of {space} cannot be made a vector")
+    return np.stack(list(_steps(space, observations)))
+
+
+def _steps(space: Any, observations: Any) -> Iterator[np.ndarray]:
+    """One flat observation after another."""
+    leaves = [observations]
+    while not isinstance(leaves[0], np.ndarray):
+        leaves = [*(leaves[0].values() if isinstance(leaves[0], dict) else leaves[0]), *leaves[1:]]
+    for t in range(len(leaves[0])):
+        yield spaces.utils.flatten(space, _at(observations, t))
+
+
+def _at(observations: Any, t: int) -> Any:
+    if isinstance(observations, dict):
+        return {name: _at(part, t) for name, part in observations.items()}
+    if isinstance(observations, tuple):
+        return tuple(_at(part, t) for part in observations)
+    return observations[t]
+
+
+def _plain(actions: Any) -> np.ndarray:
+    if not isinstance(actions, np.ndarray):
+        raise ValueError("actions are not plain arrays")
+    return actions
+
+
+def _space_of(episodes: Sequence[np.ndarray]) -> gymnasium.Space:
+    """A space that holds all of it: numbers from 0, or a box without bounds."""
+    one = episodes[0]
+    if one.ndim == 1 and one.dtype.kind in "iu":
+        least, most = (int(f([f(x) for x in episodes])) for f in (min, max))
+        return spaces.Discrete(most - least + 1, start=least)
+    shape = one.shape[1:] or (1,)
+    bounds = (-np.inf, np.inf) if one.dtype.kind == "f" else (
+        np.iinfo(one.dtype).min, np.iinfo(one.dtype).max
+    )  # fmt: skip
+    return spaces.Box(*bounds, shape, one.dtype.type)
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ Arrays: `observations` (each episode has length + 1 of them, the last one final)
 `rewards`, `terminations`, `truncations`, `lengths`.
 """
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,17 @@ import numpy as np
 from understudy.demos.demonstrations import Demonstrations
 from understudy.errors import UserError
 
-NEEDED = ("observations", "actions", "rewards", "terminations", "lengths")
+ANY = "fiub"  # the kinds of numbers
+NEEDED = {"observations": ANY, "actions": ANY, "rewards": "fiu", "terminations": "b",
+          "lengths": "iu"}  # fmt: skip
 
 
 def read(path: str | Path) -> Demonstrations:
-    arrays = _load(Path(path))
-    lengths, total = arrays["lengths"], int(arrays["lengths"].sum())
+    arrays = load(Path(path), NEEDED, flat=("rewards", "terminations", "lengths"))
+    lengths = arrays["lengths"].astype(np.int64)
+    if len(lengths) == 0 or (lengths < 1).any():
+        raise UserError(f"Demonstrations file {path} has no episode, or one without a step.")
+    total = int(lengths.sum())
     expected = {
         "observations": total + len(lengths),
         "actions": total,
@@ -38,36 +44,40 @@ def read(path: str | Path) -> Demonstrations:
     )
 
 
-def _load(path: Path) -> dict[str, np.ndarray]:
-    """The arrays that we need, of the kinds that they must be."""
+def load(path: Path, needed: Mapping[str, str], flat: Collection[str]) -> dict[str, np.ndarray]:
+    """The arrays that are needed, of the kinds that they must be; the others are never looked at,
+    for some writers pickle them."""
     if not path.exists():
         raise UserError(f"Demonstrations file {path} does not exist.")
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in NEEDED if name in file}
+        # Opened here: NumPy leaves a file open that is no archive.
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in needed if name in file}
     except Exception as error:  # NumPy, zip and zlib each have their own
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(f"Demonstrations file {path} is not a readable .npz: {reason}") from None
-    kinds = {"lengths": "iu", "terminations": "b", "rewards": "fiu"}
-    for name in NEEDED:
+    for name, kinds in needed.items():
         if name not in arrays:
             raise UserError(
                 f"Demonstrations file {path} lacks the array '{name}'; "
-                f"it needs {', '.join(NEEDED)}."
+                f"it needs {', '.join(needed)}."
             )
-        array, flat = arrays[name], name in kinds
-        if (
-            array.dtype.kind not in kinds.get(name, "fiub")
-            or array.ndim < 1
-            or (flat and array.ndim != 1)
-        ):
+        array = arrays[name]
+        if array.dtype.kind not in kinds or array.ndim < 1 or (name in flat and array.ndim != 1):
             raise UserError(
                 f"Demonstrations file {path} has '{name}' of type {array.dtype} and shape "
                 f"{array.shape}, which it cannot be."
             )
-    if len(arrays["lengths"]) == 0 or (arrays["lengths"] < 1).any():
-        raise UserError(f"Demonstrations file {path} has no episode, or one without a step.")
-    return {**arrays, "lengths": arrays["lengths"].astype(np.int64)}
+    return arrays
+
+
+def holds(path: Path, names: Collection[str]) -> bool:
+    """Whether a file has all these arrays."""
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            return isinstance(file, np.lib.npyio.NpzFile) and set(names) <= set(file.files)
+    except Exception:  # the reader tells what is wrong
+        return False
 
 
 def write(path: str | Path, demos: Demonstrations) -> None:

@@ -1,15 +1,36 @@
-"""Demonstrations from wherever they are."""
+"""Demonstrations from wherever they are: the format is told by what is there, not by its name."""
 
 from pathlib import Path
 
-from understudy.demos import npz
+from understudy.demos import csv, npz, sb2, trajectories
 from understudy.demos.demonstrations import Demonstrations
 
 
 def read(source: str | Path) -> Demonstrations:
-    """A `.npz` file, or a Minari dataset by its folder or its id."""
-    if Path(source).suffix == ".npz" or Path(source).is_file():
-        return npz.read(source)
-    from understudy.demos import minari
+    """A `.npz` (ours or Stable-Baselines 2's), a `.csv`, a folder of `imitation`'s trajectories, or
+    a Minari dataset by its folder or its id."""
+    return {
+        "npz": npz.read,
+        "sb2": sb2.read,
+        "csv": csv.read,
+        "imitation": trajectories.read,
+        "minari": _minari,
+    }[format_of(source)](source)
+
+
+def format_of(source: str | Path) -> str:
+    """The name of the format."""
+    path = Path(source)
+    if path.suffix == ".csv":
+        return "csv"
+    if path.suffix == ".npz" or path.is_file():
+        return "sb2" if npz.holds(path, ("obs", "episode_starts")) else "npz"
+    if trajectories.holds(path):
+        return "imitation"
+    return "minari"
+
+
+def _minari(source: str | Path) -> Demonstrations:
+    from understudy.demos import minari  # slow to import
 
     return minari.read(source)

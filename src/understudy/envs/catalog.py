@@ -78,12 +78,14 @@ def room_size(name: str) -> int | None:
     return int(room[1])
 
 
-def make(name: str, *, horizon: int | None = None) -> gymnasium.Env:
+def make(name: str, *, horizon: int | None = None, render_mode: str | None = None) -> gymnasium.Env:
     """`gymnasium.make`, with rooms of any size, and errors that help."""
-    if (n := room_size(name)) is not None:
-        return gymnasium.make("understudy/EmptyRoom-v0", size=n, horizon=horizon)
     with _explained(name):
-        return kind.make(name, max_episode_steps=horizon)
+        if (n := room_size(name)) is not None:
+            return gymnasium.make(
+                "understudy/EmptyRoom-v0", size=n, horizon=horizon, render_mode=render_mode
+            )
+        return kind.make(name, max_episode_steps=horizon, render_mode=render_mode)
 
 
 def continuous(name: str) -> bool:

@@ -15,7 +15,7 @@ from gymnasium.spaces import Box, Discrete
 from understudy import basis, vectors
 from understudy.basis import FeatureMap
 from understudy.config import VectorConfig, as_option, check_vectors
-from understudy.demos import Demonstrations, reading, scripted
+from understudy.demos import Demonstrations, reading, recording, scripted
 from understudy.envs import catalog, wide_grid
 from understudy.errors import UserError
 from understudy.experiments import console, runs, store
@@ -184,7 +184,8 @@ def choose_expert(
     if act is None:
         known = ", ".join([*scripted.EXPERTS, GRID])
         raise UserError(f"There is no expert of {env} here ({known} have one); give --demos.")
-    return scripted.record(world, act, episodes, seed=seed)
+    apart = seed + 10_000  # from the learner's own
+    return recording.record(world, recording.acting(act), episodes, seed=apart)
 
 
 def check_spaces(world: gymnasium.Env) -> None:

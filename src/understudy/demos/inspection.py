@@ -1,0 +1,158 @@
+"""What demonstrations are like, and what is wrong with them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+from understudy.demos.demonstrations import Demonstrations
+
+
+def describe(demos: Demonstrations, world: gymnasium.Env | None = None) -> dict[str, Any]:
+    """Counts, lengths, returns, ranges, ends, repetitions and coverage."""
+    lengths = np.array([len(a) for a in demos.actions])
+    seen, taken = np.concatenate(demos.observations), np.concatenate(demos.actions)
+    return {
+        "episodes": len(demos),
+        "steps": int(lengths.sum()),
+        "lengths": _spread(lengths),
+        "returns": _spread(demos.returns),
+        "terminated": sum(demos.terminated),
+        "truncated": len(demos) - sum(demos.terminated),
+        "observations": _array(seen),
+        "actions": _array(taken),
+        "repeated_episodes": repeated(demos),
+        "distinct_observations": len(np.unique(seen, axis=0)),
+        **coverage(demos, world),
+    }
+
+
+def coverage(demos: Demonstrations, world: gymnasium.Env | None) -> dict[str, Any]:
+    """How much of the spaces was seen: the share of the states and of the actions that are numbers;
+    of a box, the share of each side between the least and the largest value, on average over the
+    sides that have ends."""
+    if world is None:
+        return {}
+    told = {}
+    for name, space, episodes in (
+        ("observations", world.observation_space, demos.observations),
+        ("actions", world.action_space, demos.actions),
+    ):
+        values = np.concatenate(episodes)
+        if isinstance(space, Discrete):
+            told[name] = len(np.unique(values)) / int(space.n)
+        elif isinstance(space, Box) and values.shape[1:] == space.shape:
+            ends = np.isfinite(space.low) & np.isfinite(space.high) & (space.high > space.low)
+            sides = np.ptp(values.astype(float), axis=0)[ends] / (space.high - space.low)[ends]
+            if sides.size:
+                told[name] = float(np.clip(sides, 0, 1).mean())
+    return {"coverage": told}
+
+
+def repeated(demos: Demonstrations) -> int:
+    """How many episodes are the same as one before."""
+    whole = {
+        (o.tobytes(), a.tobytes()) for o, a in zip(demos.observations, demos.actions, strict=True)
+    }
+    return len(demos) - len(whole)
+
+
+def problems(demos: Demonstrations, world: gymnasium.Env | None = None) -> list[str]:
+    """What a learner would stumble over, a sentence each: first what does not fit the environment,
+    then what is merely odd."""
+    return [*(_misfits(demos, world) if world is not None else ()), *_oddities(demos, world)]
+
+
+def misfits(demos: Demonstrations, world: gymnasium.Env) -> list[str]:
+    """What cannot be of this environment."""
+    return list(_misfits(demos, world))
+
+
+def _misfits(demos: Demonstrations, world: gymnasium.Env) -> Sequence[str]:
+    told = []
+    for noun, space, episodes in (
+        ("observations", world.observation_space, demos.observations),
+        ("actions", world.action_space, demos.actions),
+    ):
+        values = np.concatenate(episodes)
+        if isinstance(space, Discrete):
+            if values.ndim != 1 or (values % 1 != 0).any():
+                told.append(f"The {noun} are not whole numbers; the environment has {space}.")
+            elif values.min() < space.start or values.max() >= space.start + space.n:
+                told.append(
+                    f"The {noun} go from {values.min():.0f} to {values.max():.0f}; the "
+                    f"environment has {space}."
+                )
+        elif isinstance(space, Box):
+            if values.shape[1:] != space.shape:
+                told.append(
+                    f"The {noun} have shape {values.shape[1:]}; the environment has {space.shape}."
+                )
+                continue
+            slack = 1e-5 * np.maximum(1, np.abs(values))
+            outside = ((values < space.low - slack) | (values > space.high + slack)).reshape(
+                len(values), -1
+            )
+            if outside.any():
+                told.append(
+                    f"{outside.any(1).sum():,} of {len(values):,} {noun} are outside the "
+                    f"environment's bounds, in dimension {outside.any(0).argmax()} first."
+                )
+        else:
+            told.append(f"The environment's {noun} are {space}, which are not compared.")
+    limit = world.spec.max_episode_steps if world.spec else None
+    longest = max(len(a) for a in demos.actions)
+    if limit is not None and longest > limit:
+        told.append(f"An episode has {longest} steps; the environment ends it after {limit}.")
+    return told
+
+
+def _oddities(demos: Demonstrations, world: gymnasium.Env | None) -> Sequence[str]:
+    told = []
+    if count := repeated(demos):
+        told.append(f"{count} of {len(demos)} episodes are copies of another.")
+    if not any(r.any() for r in demos.rewards):
+        told.append(
+            "There are no rewards (all are zero): shares of the expert's return say nothing."
+        )
+    for noun, episodes in (("observation", demos.observations), ("action", demos.actions)):
+        values = np.concatenate(episodes)
+        if values.ndim == 2 and values.dtype.kind == "f":
+            still = np.flatnonzero(np.ptp(values, axis=0) == 0)
+            if len(still):
+                listed = ", ".join(map(str, still[:5])) + (" …" if len(still) > 5 else "")
+                told.append(f"Dimension {listed} of each {noun} never changes.")
+    limit = world.spec.max_episode_steps if world is not None and world.spec else None
+    if limit is not None:
+        short = [
+            i
+            for i, (a, ended) in enumerate(zip(demos.actions, demos.terminated, strict=True))
+            if not ended and len(a) < limit
+        ]
+        if short:
+            told.append(
+                f"Episode {short[0]} has {len(demos.actions[short[0]])} of {limit} steps and was "
+                f"not ended by the task ({len(short)} such): cut off, or its end was not recorded."
+            )
+    return told
+
+
+def _spread(values: np.ndarray) -> dict[str, float]:
+    return {
+        "mean": float(values.mean()),
+        "std": float(values.std()),
+        "min": float(values.min()),
+        "max": float(values.max()),
+    }
+
+
+def _array(values: np.ndarray) -> dict[str, Any]:
+    flat = values.reshape(len(values), -1).astype(float)
+    return {
+        "shape": list(values.shape[1:]),
+        "type": str(values.dtype),
+        "low": flat.min(0).tolist(),
+        "high": flat.max(0).tolist(),
+    }

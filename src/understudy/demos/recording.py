@@ -1,0 +1,82 @@
+"""Whole episodes of anyone who can say what to do: a function, a policy, a person."""
+
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+import gymnasium
+import numpy as np
+
+from understudy.demos.demonstrations import Demonstrations
+from understudy.errors import UserError
+
+# What to do at an observation; and whether it is the first of an episode.
+Player = Callable[[Any, bool], Any]
+
+
+@runtime_checkable
+class Predicts(Protocol):
+    """A policy that is asked as Stable-Baselines3's are."""
+
+    def predict(
+        self, observation: Any, state: Any, episode_start: Any, deterministic: bool
+    ) -> tuple[Any, Any]: ...
+
+
+class Done(Exception):
+    """Raised by a player who has had enough: the episode under way is left out."""
+
+
+def record(
+    world: gymnasium.Env,
+    play: Player,
+    episodes: int,
+    *,
+    seed: int = 0,
+    told: Callable[[float], None] = lambda gained: None,
+) -> Demonstrations:
+    """So many episodes, the i-th reset with seed + i; `told` each one's return."""
+    kept: list[tuple[np.ndarray, np.ndarray, np.ndarray, bool]] = []
+    try:
+        for i in range(seed, seed + episodes):
+            kept.append(_episode(world, play, seed=i))
+            told(float(kept[-1][2].sum()))
+    except Done:
+        if not kept:
+            raise UserError("No episode was played to its end; nothing is kept.") from None
+    return Demonstrations(*map(list, zip(*kept, strict=True)))  # pyright: ignore[reportArgumentType]
+
+
+def acting(act: Callable[[Any], Any]) -> Player:
+    """A function of the observation alone."""
+    return lambda obs, first: act(obs)
+
+
+def predicting(policy: Predicts) -> Player:
+    """A policy of ours, of Stable-Baselines3, or of anyone with a `predict` such as theirs, which
+    acts deterministically and may remember."""
+    memory: Any = None
+
+    def play(obs: Any, first: bool) -> Any:
+        nonlocal memory
+        memory = None if first else memory
+        action, memory = policy.predict(obs, memory, np.array([first]), True)
+        return action
+
+    return play
+
+
+def _episode(
+    world: gymnasium.Env, play: Player, *, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
+    x, _ = world.reset(seed=seed)
+    seen, taken, gained, terminated, over = [x], [], [], False, False
+    while not over:
+        action = play(x, not taken)
+        if not world.action_space.contains(action):
+            raise UserError(f"The player's action {action!r} is not in {world.action_space}.")
+        x, r, terminated, truncated, _ = world.step(action)
+        taken.append(action)
+        seen.append(x)
+        gained.append(float(r))
+        over = terminated or truncated
+    return np.array(seen), np.array(taken), np.array(gained), bool(terminated)
