@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow lint benchmark clean
+.PHONY: demo test test-slow lint docs package benchmark clean
 
 demo: $(READY)  ## learn the three rooms of Figure 1: a table, a picture, and a report to open
 	$(BIN)/understudy reproduce fig1
@@ -19,6 +19,14 @@ lint: $(READY)  ## format, lint and types (pyright needs Node.js)
 	$(BIN)/ruff check -q .
 	$(BIN)/pyright
 
+docs: $(READY)  ## the documentation, to site/index.html; a broken link fails
+	@$(BIN)/python -c "import material, mkdocstrings_handlers.python" 2> /dev/null \
+	  || $(BIN)/python -m pip install -q --disable-pip-version-check -e ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict -q
+
+package: $(READY)  ## wheel and sdist, installed into an empty environment and used; minutes
+	bash tests/distribution.sh
+
 benchmark: $(READY)  ## the compiled learner beside a plain NumPy loop
 	$(BIN)/python benchmarks/tabular.py
 
@@ -31,4 +39,4 @@ $(READY): pyproject.toml requirements.lock
 	@touch $@
 
 clean:
-	rm -rf .venv runs
+	rm -rf .venv runs site

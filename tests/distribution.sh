@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=$PWD/.venv/bin/python
-"$python" -c "import build" 2>/dev/null || "$python" -m pip install -q --disable-pip-version-check build
+"$python" -m build --version > /dev/null 2>&1 || "$python" -m pip install -q --disable-pip-version-check build
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NoReturn
 
 import tyro
 from tyro import MISSING
-from tyro.conf import OmitArgPrefixes, Positional, subcommand
+from tyro.conf import OmitArgPrefixes, Positional, arg, subcommand
 
 from understudy.baselines.methods import TITLES, Method, options
 from understudy.cli_demos import Demos, Json
@@ -21,6 +21,10 @@ from understudy.config import Config, VectorConfig
 from understudy.deep.config import PRESETS, DeepConfig, ExpertConfig, Preset
 from understudy.errors import UserError
 
+Track = Annotated[
+    tuple[Literal["tensorboard", "wandb"], ...],
+    arg(help="Also tell these trackers the metrics; W&B stays offline unless WANDB_MODE says so."),
+]
 TOO_LARGE = "understudy: this does not fit into memory; make the problem smaller."
 
 
@@ -51,11 +55,13 @@ class Train:
     """Of all that is random."""
     out: Path | None = None
     """The run's folder; runs/ENV-seedSEED if not given."""
+    track: Track = ()
     json: Json = False
 
     def main(self) -> None:
-        from understudy.experiments import console, train
+        from understudy.experiments import console, trackers, train
 
+        trackers.refuse_missing(self.track)
         demos = None if self.demos is None else str(self.demos)
         summary = train.train(
             self.env,
@@ -67,6 +73,7 @@ class Train:
             features=self.features,
             rewards=self.rewards,
         )
+        trackers.replay(self.track, Path(summary["run"]))
         console.err.print(train.summary_table(summary))
         if "ledger" in summary:
             console.err.print(train.ledger_table(summary["ledger"]))
@@ -105,6 +112,7 @@ class TrainDeep:
     """The run's folder; runs/ENV-seedSEED if not given."""
     checkpoint: float = 60.0
     """Seconds between checkpoints."""
+    track: Track = ()
     json: Json = False
 
     def main(self) -> None:
@@ -121,6 +129,7 @@ class TrainDeep:
             seed=self.seed,
             out=self.out,
             checkpoint=self.checkpoint,
+            track=self.track,
         )
         console.err.print(train.summary_table(summary))
         if self.json:
@@ -145,11 +154,13 @@ class TrainVectors:
     """Of all that is random."""
     out: Path | None = None
     """The run's folder; runs/ENV-linear-seedSEED if not given."""
+    track: Track = ()
     json: Json = False
 
     def main(self) -> None:
-        from understudy.experiments import console, linear_train, train
+        from understudy.experiments import console, linear_train, trackers, train
 
+        trackers.refuse_missing(self.track)
         summary = linear_train.train(
             self.env,
             self.features,
@@ -159,6 +170,7 @@ class TrainVectors:
             seed=self.seed,
             out=self.out,
         )
+        trackers.replay(self.track, Path(summary["run"]))
         console.err.print(train.summary_table(summary))
         if self.json:
             console.print_json(summary)

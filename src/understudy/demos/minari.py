@@ -17,6 +17,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.spaces.utils import flatten, flatten_space
 
 from understudy.demos.demonstrations import Demonstrations
 from understudy.errors import UserError
@@ -129,7 +130,7 @@ def _flat(space: Any, observations: Any) -> np.ndarray:
     FlattenObservation makes them."""
     if isinstance(observations, np.ndarray):
         return observations
-    parts = spaces.utils.flatten_space(space)
+    parts = flatten_space(space)
     if not isinstance(parts, spaces.Box):
         raise ValueError(f"observations of {space} cannot be made a vector")
     return np.stack(list(_steps(space, observations)))
@@ -141,7 +142,7 @@ def _steps(space: Any, observations: Any) -> Iterator[np.ndarray]:
     while not isinstance(leaves[0], np.ndarray):
         leaves = [*(leaves[0].values() if isinstance(leaves[0], dict) else leaves[0]), *leaves[1:]]
     for t in range(len(leaves[0])):
-        yield spaces.utils.flatten(space, _at(observations, t))
+        yield np.asarray(flatten(space, _at(observations, t)))
 
 
 def _at(observations: Any, t: int) -> Any:

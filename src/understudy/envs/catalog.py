@@ -5,6 +5,7 @@ import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import gymnasium
 from gymnasium.spaces import Discrete
@@ -80,12 +81,11 @@ def room_size(name: str) -> int | None:
 
 def make(name: str, *, horizon: int | None = None, render_mode: str | None = None) -> gymnasium.Env:
     """`gymnasium.make`, with rooms of any size, and errors that help."""
+    drawn: dict[str, Any] = {} if render_mode is None else {"render_mode": render_mode}
     with _explained(name):
         if (n := room_size(name)) is not None:
-            return gymnasium.make(
-                "understudy/EmptyRoom-v0", size=n, horizon=horizon, render_mode=render_mode
-            )
-        return kind.make(name, max_episode_steps=horizon, render_mode=render_mode)
+            return gymnasium.make("understudy/EmptyRoom-v0", size=n, horizon=horizon, **drawn)
+        return kind.make(name, max_episode_steps=horizon, **drawn)
 
 
 def continuous(name: str) -> bool:

@@ -8,7 +8,8 @@ from typing import Any
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Dict, Discrete, Tuple
+from gymnasium.wrappers import FlattenObservation
 
 from understudy.errors import UserError
 
@@ -23,7 +24,16 @@ def continuous(name: str) -> bool:
 
 
 def make(name: str, **options: Any) -> gymnasium.Env:
-    """`gymnasium.make`, and environments that are registered nowhere, as 'module:Class'."""
+    """`gymnasium.make`, and environments that are registered nowhere, as 'module:Class'. What is
+    seen as a dictionary or a tuple is made a vector, where Gymnasium knows how."""
+    env = _make(name, **options)
+    if isinstance(env.observation_space, Dict | Tuple):
+        with contextlib.suppress(NotImplementedError):  # words, graphs: the learner refuses them
+            return FlattenObservation(env)
+    return env
+
+
+def _make(name: str, **options: Any) -> gymnasium.Env:
     _quieten(name)
     module, _, attribute = name.partition(":")
     if not attribute or attribute in gymnasium.registry:

@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ from understudy.demos import Demonstrations, rollout, shipped
 from understudy.demos.reading import read
 from understudy.envs import catalog
 from understudy.errors import UserError
-from understudy.experiments import console, rehearsal, runs, store
+from understudy.experiments import console, rehearsal, runs, store, trackers
+from understudy.experiments.trackers import Tracker
 from understudy.imitation import keys_of
 
 
@@ -44,10 +46,12 @@ def train(
     seed: int = 0,
     out: Path | None = None,
     checkpoint: float = rehearsal.SECONDS,
+    track: Sequence[Tracker] = (),
 ) -> dict[str, Any]:
     """Learn, write the run's folder, and return its summary."""
     check_deep(config)
     check_used(method, config)
+    trackers.refuse_missing(track)
     keys_of([seed])
     settings = learner.settle(config)
     shown = demonstrations(env, demos, trajectories)
@@ -81,6 +85,7 @@ def train(
             checkpoint_seconds=checkpoint,
         ),
         expert_return=float(shown.returns.mean()),
+        track=track,
     )
 
 
@@ -239,6 +244,16 @@ def warmed(config: DeepConfig, n: int) -> bool:
     return n >= config.warmup
 
 
+def dropped(config: DeepConfig, state: Any) -> bool:
+    """Whether the clone is so poor, and time so ample, that it is better to begin without it."""
+    return (
+        isinstance(state, learner.State)
+        and config.warm_start == "clone"
+        and config.interactions >= learner.ANEW
+        and float(state.apart) >= learner.WORTHLESS
+    )
+
+
 def learner_of(method: Method) -> Any:
     """The module of a method: its `init` and its `step`."""
     if method == "sqil":
@@ -262,6 +277,7 @@ def imitation(
     state = player.init(
         settings, border.observations, border.actions, discrete=border.discrete, key=key
     )
+    fresh = jax.tree.map(jnp.copy, state.agent)  # the steps take their states' memory over
     if config.warm_start == "clone":
         with console.working("cloning the expert"):
             actor = clone.clone(state.agent.actor, expert.obs, expert.action, key=cloning)
@@ -271,6 +287,8 @@ def imitation(
         return acting.sampling(state.agent.actor, practising, n)
 
     def step(state: Any, practised: dict[str, np.ndarray], n: int) -> tuple[Any, dict]:
+        if warmed(config, n) > warmed(config, n - settings.fresh) and dropped(config, state):
+            state = learner.begin_anew(state, fresh)
         state, info = player.step(
             state,
             transitions(practised),  # the learner never sees the environment's reward

@@ -231,13 +231,10 @@ def _episodes(axes: Any, demos: Demonstrations) -> None:
                           va="bottom" if gained >= 0 else "top")  # fmt: skip
     axes.margins(y=0.12)
     axes.xaxis.get_major_locator().set_params(integer=True)
-    kinds = [("#0072B2", "cut off"), ("#D55E00", "ended by the task")]
-    for colour, text in kinds:
-        if colour in colours:
-            axes.bar(0, 0, color=colour, label=text)
-    axes.legend(fontsize=7, loc="lower right", framealpha=0.9)
     above = "; its steps above" if len(demos) <= 12 else ""
-    axes.set(title=f"return of each{above}", xlabel="episode")
+    ends = {"#0072B2": "blue: cut off", "#D55E00": "orange: ended by the task"}
+    told = ", ".join(text for colour, text in ends.items() if colour in colours)
+    axes.set(title=f"return of each{above}", xlabel=f"episode ({told})")
 
 
 def _where(axes: Any, demos: Demonstrations) -> None:

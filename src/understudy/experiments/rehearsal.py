@@ -9,7 +9,7 @@ stopped, it ends with the same bytes.
 import contextlib
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,8 @@ from understudy.deep.policy import Policy
 from understudy.deep.scaling import Scaling
 from understudy.demos import Demonstrations
 from understudy.errors import UserError
-from understudy.experiments import console, runs, store
+from understudy.experiments import console, runs, store, trackers
+from understudy.experiments.trackers import Tracker
 
 CHECKPOINT = "checkpoint.safetensors"
 SECONDS = 60.0  # between checkpoints
@@ -88,10 +89,11 @@ def rehearse(
     *,
     expert_return: float | None = None,
     after: After = lambda folder, played: {},
+    track: Sequence[Tracker] = (),
 ) -> dict[str, Any]:
     """Learn in the folder `out`, going on from its checkpoint if it has one, and return the
     summary. `after` is called with the folder and the episodes of the policy reached before the
-    marker is written; what it returns joins the summary."""
+    marker is written; what it returns joins the summary. `track` names who is told the metrics."""
     env, seed = request["env"], request["seed"]
     prefix = "expert-" if request["method"] == "sac" else ""
     out = out or runs.default(prefix + env, seed)
@@ -105,7 +107,7 @@ def rehearse(
             begun = time.perf_counter()
             return run(
                 out, request, begin(), stage, collector, evaluator, schedule, expert_return, after,
-                begun,
+                track, begun,
             )  # fmt: skip
 
 
@@ -119,6 +121,7 @@ def run(
     schedule: Schedule,
     expert_return: float | None,
     after: After,
+    track: Sequence[Tracker],
     begun: float,
 ) -> dict[str, Any]:
     """Practise, update and measure to the end, and write what was reached. The time counts from
@@ -133,6 +136,7 @@ def run(
     def measure(info: Mapping[str, Any]) -> None:
         row = evaluate(place, method, evaluator, collector, info)
         place.metrics += runs.append(folder, [row])
+        tell(row)
         told = f"return {row['return']:,.0f}"
         if expert_return and expert_return > 0:
             told += f", {row['return'] / expert_return:.0%} of the expert's"
@@ -140,12 +144,15 @@ def run(
         if not console.err.is_terminal:
             console.say(f"{place.interactions:,} interactions: {told}")
 
-    with console.bar() as bar:
+    with trackers.tracking(track, folder, request) as tell, console.bar() as bar:
         task = bar.add_task(f"{request['env']}, interactions", total=total)
         bar.update(task, completed=place.interactions)
         try:
             if place.interactions == 0:
                 measure({})
+            else:
+                for row in runs.metrics(folder):
+                    tell(row)
             while place.interactions < total and place.best_return < schedule.enough:
                 act = method.act(place.state, place.interactions)
                 practised = collector.practise(act, method.fresh)

@@ -194,6 +194,11 @@ def append(folder: Path, rows: list[dict[str, Any]]) -> int:
         return file.write(lines)
 
 
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    """The lines of the metrics."""
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
 def finish(
     folder: Path,
     policy: Mapping[str, np.ndarray],
@@ -272,8 +277,7 @@ def read(folder: Path) -> StoredRun:
     if request.get("method") == "sac":
         raise UserError(f"The run {folder} is an expert's, which imitates nobody.")
     try:
-        lines = (folder / "metrics.jsonl").read_text().splitlines()
-        rows = [json.loads(line) for line in lines]
+        rows = metrics(folder)
         regret = None
         if "regret" in rows[0]:
             terms = rows[0]["regret"]

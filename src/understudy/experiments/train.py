@@ -12,7 +12,7 @@ from rich.table import Table
 
 from understudy import mdp as mdps
 from understudy.config import Config
-from understudy.demos import Demonstrations, npz, rollout
+from understudy.demos import Demonstrations, reading, rollout
 from understudy.envs import catalog, linear_mdp
 from understudy.envs.linear_mdp import LinearMDP
 from understudy.errors import UserError
@@ -129,7 +129,7 @@ def choose_expert(task: catalog.Task, asked: Expert, *, seed: int) -> Demonstrat
     if asked.demos is not None:
         if asked.expert != "auto" or asked.demonstrations is not None:
             raise UserError("--demos excludes --expert and --demonstrations; it is the expert.")
-        return npz.read(asked.demos)
+        return reading.read(asked.demos)
     if asked.demonstrations is not None:
         if not 1 <= asked.demonstrations <= 1_000_000:
             raise UserError(
