@@ -2,16 +2,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+EXTRAS := .venv/.extras
 
 .PHONY: demo test test-slow lint docs package benchmark clean
 
 demo: $(READY)  ## learn the three rooms of Figure 1: a table, a picture, and a report to open
 	$(BIN)/understudy reproduce fig1
 
-test: $(READY)  ## everything but the slow tests
+test: $(EXTRAS)  ## everything but the slow tests
 	$(BIN)/python -m pytest -q -n auto -m "not slow"
 
-test-slow: $(READY)  ## the tests that take minutes
+test-slow: $(EXTRAS)  ## the tests that take minutes
 	$(BIN)/python -m pytest -q -m slow
 
 lint: $(READY)  ## format, lint and types (pyright needs Node.js)
@@ -19,9 +20,7 @@ lint: $(READY)  ## format, lint and types (pyright needs Node.js)
 	$(BIN)/ruff check -q .
 	$(BIN)/pyright
 
-docs: $(READY)  ## the documentation, to site/index.html; a broken link fails
-	@$(BIN)/python -c "import material, mkdocstrings_handlers.python" 2> /dev/null \
-	  || $(BIN)/python -m pip install -q --disable-pip-version-check -e ".[docs]"
+docs: $(EXTRAS)  ## the documentation, to site/index.html; a broken link fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict -q
 
 package: $(READY)  ## wheel and sdist, installed into an empty environment and used; minutes
@@ -36,6 +35,11 @@ $(READY): pyproject.toml requirements.lock
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.lock
 	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+# What the package can do without: other formats, trackers, PyTorch, the documentation's tools.
+$(EXTRAS): requirements-extras.lock $(READY)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements-extras.lock
 	@touch $@
 
 clean:

@@ -9,11 +9,12 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PYTHON = re.compile(r"(<!-- not run: [^\n]+ -->\n)?```python\n(.*?)```", flags=re.S)
 BLOCKS = [
     pytest.param(block, id=f"{page.name}-{i}")
     for page in PAGES
-    for i, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.S))
-    if page.name != "README.md" or i  # its first one has a test of its own
+    for i, (skip, block) in enumerate(PYTHON.findall(page.read_text()))
+    if not skip and (page.name != "README.md" or i)  # its first one has a test of its own
 ]
 
 

@@ -1,8 +1,8 @@
 """Behavioural cloning: the actor fitted to the demonstrations, as a warm start.
 
 What a clone does is its mode, and that is fitted by least squares: likelihood would spend itself on
-the directions in which the expert hardly varies (docs/deep.md has what each gave). How sure it is,
-its spread, is then how far it misses transitions held out.
+the directions in which the expert hardly varies (docs/search.md has what each gave). How sure it
+is, its spread, is then how far it misses transitions held out.
 """
 
 import functools

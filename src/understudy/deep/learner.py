@@ -30,7 +30,6 @@ from understudy.window import Gauge, Reuse, Shape, Window
 
 FIRST_ENTROPY = 0.05  # where its weight is tuned
 TELLS_APART = 0.25  # in logits, expert and clone: from there on a clone is not worth holding to
-WORTHLESS = 1.0  # from there on it is not worth beginning with
 ANEW = 50_000  # interactions to learn anew from a poor clone; with fewer it is kept to all the same
 
 
@@ -161,14 +160,6 @@ def begin_with(state: State, actor: Actor) -> State:
     """A run that starts from this actor."""
     copies = (actor, *(jax.tree.map(jnp.copy, actor) for _ in range(2)))
     return eqx.tree_at(lambda s: (s.agent.actor, s.agent.anchor, s.average), state, copies)
-
-
-def begin_anew(state: State, agent: Agent) -> State:
-    """A run that drops its clone, before it has moved, for an agent that knows nothing; what the
-    clone practised stays. A clone that is far from the expert is also sure of itself: it explores
-    too little to get away from where it is."""
-    agent, average = jax.tree.map(jnp.copy, (agent, agent.actor))
-    return eqx.tree_at(lambda s: (s.agent, s.average), state, (agent, average))
 
 
 @functools.partial(jax.jit, static_argnames=("settings", "moving"), donate_argnums=0)

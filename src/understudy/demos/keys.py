@@ -34,7 +34,7 @@ LEAVE = ("q", "escape")
 SEQUENCES = {"\x1b[A": "up", "\x1b[B": "down", "\x1b[C": "right", "\x1b[D": "left",
              "\x1bOA": "up", "\x1bOB": "down", "\x1bOC": "right", "\x1bOD": "left",
              " ": "space", "\x1b": "escape"}  # fmt: skip
-COLUMNS = 56  # of a picture in the terminal
+COLUMNS = 40  # of a picture in the terminal, which has 24 lines or more
 
 
 def keys_of(world: gymnasium.Env) -> dict[str, int]:
@@ -53,13 +53,13 @@ def keys_of(world: gymnasium.Env) -> dict[str, int]:
 
 
 def legend(keys: dict[str, int]) -> str:
-    """One line for the person: which key does what."""
+    """One line for the person: which key is which action."""
     signs = {"up": "↑", "down": "↓", "left": "←", "right": "→"}
-    by_action: dict[int, list[str]] = {}
-    for key, action in keys.items():
-        by_action.setdefault(action, []).append(signs.get(key, key))
-    told = [f"{' or '.join(names[::-1])}: {action}" for action, names in by_action.items()]
-    return f"{', '.join(told)}; q: end"
+    named = {signs.get(key, key): action for key, action in keys.items() if not key.isdigit()}
+    told = [f"{sign} = {action}" for sign, action in sorted(named.items(), key=lambda x: x[1])]
+    digits = sorted(action for key, action in keys.items() if key.isdigit())
+    told += [f"digits {digits[0]} to {digits[-1]}"] if digits else []
+    return f"Actions: {', '.join(told)}; q ends"
 
 
 def choosing(

@@ -244,16 +244,6 @@ def warmed(config: DeepConfig, n: int) -> bool:
     return n >= config.warmup
 
 
-def dropped(config: DeepConfig, state: Any) -> bool:
-    """Whether the clone is so poor, and time so ample, that it is better to begin without it."""
-    return (
-        isinstance(state, learner.State)
-        and config.warm_start == "clone"
-        and config.interactions >= learner.ANEW
-        and float(state.apart) >= learner.WORTHLESS
-    )
-
-
 def learner_of(method: Method) -> Any:
     """The module of a method: its `init` and its `step`."""
     if method == "sqil":
@@ -277,7 +267,6 @@ def imitation(
     state = player.init(
         settings, border.observations, border.actions, discrete=border.discrete, key=key
     )
-    fresh = jax.tree.map(jnp.copy, state.agent)  # the steps take their states' memory over
     if config.warm_start == "clone":
         with console.working("cloning the expert"):
             actor = clone.clone(state.agent.actor, expert.obs, expert.action, key=cloning)
@@ -287,8 +276,6 @@ def imitation(
         return acting.sampling(state.agent.actor, practising, n)
 
     def step(state: Any, practised: dict[str, np.ndarray], n: int) -> tuple[Any, dict]:
-        if warmed(config, n) > warmed(config, n - settings.fresh) and dropped(config, state):
-            state = learner.begin_anew(state, fresh)
         state, info = player.step(
             state,
             transitions(practised),  # the learner never sees the environment's reward

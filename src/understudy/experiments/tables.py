@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from understudy.baselines.methods import TITLES
+from understudy.config import Config
 from understudy.deep.config import PRESETS
 from understudy.errors import UserError
 from understudy.experiments import figures
@@ -48,7 +50,8 @@ def rows(runs: Sequence[StoredRun]) -> list[Row]:
     for run in once:
         differs = {name: flat[id(run)].get(name, "null") for name in varied}
         cells.setdefault((run.env, _told(differs)), []).append(run)
-    return [_row(env, setting, cell) for (env, setting), cell in sorted(cells.items())]
+    order = sorted(cells, key=lambda cell: (cell[0], figures.natural(cell[1])))
+    return [_row(env, setting, cells[env, setting]) for env, setting in order]
 
 
 def _row(env: str, setting: str, cell: list[StoredRun]) -> Row:
@@ -85,8 +88,10 @@ def _told(settings: dict[str, str]) -> str:
 
 
 def shared(runs: Sequence[StoredRun]) -> str:
-    """Where all runs differ alike from the preset `fast`."""
-    preset = {k: json.dumps(v) for k, v in vars(PRESETS["fast"]).items()}
+    """Where all runs differ alike from the defaults, or from the preset `fast`."""
+    deep = runs[0].request.get("method") in TITLES
+    usual = vars(PRESETS["fast"] if deep else Config())
+    preset = {k: json.dumps(v) for k, v in usual.items()}
     flat = [figures.settings(run) for run in runs]
     same = {
         name: value

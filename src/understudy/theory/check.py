@@ -135,11 +135,10 @@ def beside(regret: Regret, size: Sizes, setting: Setting, *, delta: float = 0.05
             "measured": float(measured),
             "bound": finite(paper),
             "sharp_bound": finite(sharp),
-            "holds": all(
-                bound is None or float(measured) <= bound + TOLERANCE for bound in (paper, sharp)
-            ),
+            "holds": all(float(measured) <= bound + TOLERANCE for bound in told) if told else None,
         }
         for name, (measured, paper, sharp) in terms.items()
+        for told in [[bound for bound in (paper, sharp) if bound is not None]]
     }
     # Lemma 3.2, of experts that are policies: a few episodes of a world that rolls dice need not be
     # any policy's occupancy, and none can then do as well.
