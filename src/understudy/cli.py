@@ -39,8 +39,8 @@ class Train:
     env: Positional[str]
     """EmptyRoom-5x5 (any size), or the id of a discrete Gymnasium environment."""
     config: OmitArgPrefixes[Config] = field(default_factory=Config)
-    demos: Path | None = None
-    """Demonstrations to imitate (.npz)."""
+    demos: str | None = None
+    """Demonstrations to imitate: .npz, .csv, Minari … (see understudy demos info --help)."""
     expert: Literal["auto", "optimal", "handcrafted"] = "auto"
     """Without --demos: the optimal policy, or EmptyRoom's four hand-crafted demonstrations."""
     demonstrations: int | None = None
@@ -62,11 +62,10 @@ class Train:
         from understudy.experiments import console, trackers, train
 
         trackers.refuse_missing(self.track)
-        demos = None if self.demos is None else str(self.demos)
         summary = train.train(
             self.env,
             self.config,
-            train.Expert(demos, self.expert, self.demonstrations),
+            train.Expert(self.demos, self.expert, self.demonstrations),
             horizon=self.horizon,
             seed=self.seed,
             out=self.out,
@@ -98,8 +97,8 @@ class TrainDeep:
     """Ours, or a baseline, which changes the defaults: behavioural cloning, on-policy GAIL, DAC,
     SQIL, IQ-Learn."""
     demos: str | None = None
-    """Demonstrations to imitate: a .npz, or a Minari dataset (folder or id); the package's own,
-    where it has some, if not given."""
+    """Demonstrations to imitate: .npz, .csv, Minari … (see understudy demos info --help); the
+    package's own, where it has some, if not given."""
     trajectories: int | None = None
     """Imitate only the first so many demonstrations."""
     thin: int | None = None
@@ -146,8 +145,8 @@ class TrainVectors:
     """'fourier:ORDER' or 'radial:COUNT'; 'knots' for understudy/WideGrid-v0."""
     config: OmitArgPrefixes[VectorConfig] = field(default_factory=VectorConfig)
     demos: str | None = None
-    """Demonstrations to imitate: a .npz, or a Minari dataset; a scripted expert's, where there is
-    one, if not given."""
+    """Demonstrations to imitate: .npz, .csv, Minari … (see understudy demos info --help); a
+    scripted expert's, where there is one, if not given."""
     demonstrations: int = 10
     """Without --demos: how many episodes of the scripted expert."""
     seed: int = 0
