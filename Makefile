@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 EXTRAS := .venv/.extras
+# Tests, and the programs that they start, share what was compiled.
+COMPILED := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.venv/compiled JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.1
 
 .PHONY: demo test test-slow lint docs package benchmark clean
 
@@ -10,10 +12,10 @@ demo: $(READY)  ## learn the three rooms of Figure 1: a table, a picture, and a 
 	$(BIN)/understudy reproduce fig1
 
 test: $(EXTRAS)  ## everything but the slow tests
-	$(BIN)/python -m pytest -q -n auto -m "not slow"
+	$(COMPILED) $(BIN)/python -m pytest -q -n auto --dist loadfile -m "not slow"
 
 test-slow: $(EXTRAS)  ## the tests that take minutes
-	$(BIN)/python -m pytest -q -m slow
+	$(COMPILED) $(BIN)/python -m pytest -q -m slow
 
 lint: $(READY)  ## format, lint and types (pyright needs Node.js)
 	$(BIN)/ruff format --check -q .

@@ -160,11 +160,16 @@ def test_a_policy_that_is_none_is_refused(tmp_path, policy):
 
 def test_an_interrupt_ends_at_once(tmp_path):
     args = ("train", "EmptyRoom-20x20", "--interactions", "2000000", "--out", "run")
-    command = [sys.executable, "-c", "from understudy.cli import main; main()", *args]
+    # Started in the background, a shell has its programs ignore interrupts, and so would ours.
+    heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    command = [sys.executable, "-c", heed + "from understudy.cli import main; main()", *args]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as running:
-        time.sleep(12)  # compiling or running by then
-        running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=60)
+        try:
+            time.sleep(12)  # compiling or running by then
+            running.send_signal(signal.SIGINT)
+            _, said = running.communicate(timeout=60)
+        finally:
+            running.kill()
     assert running.returncode == 130
     assert said.splitlines()[-1] == "understudy: stopped."
     assert not (tmp_path / "run").exists()
