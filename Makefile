@@ -17,7 +17,7 @@ test: $(EXTRAS)  ## everything but the slow tests
 test-slow: $(EXTRAS)  ## the tests that take minutes
 	$(COMPILED) $(BIN)/python -m pytest -q -m slow
 
-lint: $(READY)  ## format, lint and types (pyright needs Node.js)
+lint: $(EXTRAS)  ## format, lint and types (pyright needs Node.js)
 	$(BIN)/ruff format --check -q .
 	$(BIN)/ruff check -q .
 	$(BIN)/pyright
