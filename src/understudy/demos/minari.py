@@ -95,10 +95,13 @@ def read(source: str | Path) -> Demonstrations:
     data = folder / "data" if (folder / "data").is_dir() else folder
     try:
         metadata = json.loads((data / "metadata.json").read_text())
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError:
         raise UserError(
-            f"'{source}' is neither a Minari dataset's folder nor the id of a local one ({error})."
+            f"There are no demonstrations '{source}': neither a file or folder in a known format, "
+            "nor a local Minari dataset of that id."
         ) from None
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"The Minari dataset {source} has damaged metadata: {error}.") from None
     if not isinstance(metadata, dict) or not {"observation_space", "action_space"} <= set(metadata):
         # Minari would make the environment to find out, and so run code that the file names.
         raise UserError(f"The Minari dataset {source} does not say what its spaces are.")

@@ -18,7 +18,7 @@ from understudy.demos import Demonstrations, inspection, keys, recording, shippe
 from understudy.demos.reading import format_of, read
 from understudy.demos.recording import Player
 from understudy.demos.writing import Format, write
-from understudy.envs import catalog
+from understudy.envs import catalog, empty_room
 from understudy.errors import UserError
 from understudy.experiments import console, figures, store
 
@@ -26,9 +26,12 @@ LONGEST = 12  # lines of a table of dimensions
 
 
 def find(source: str) -> tuple[Demonstrations, str]:
-    """Demonstrations, and the name of their format; a bare environment's are the package's."""
-    found = shipped.find(source)
-    return (found, "npz, of the package") if found else (read(source), format_of(source))
+    """Demonstrations, and the name of their format; an environment's are the package's."""
+    if found := shipped.find(source):
+        return found, "npz, of the package"
+    if n := catalog.room_size(source):
+        return empty_room.demonstrations(n), "written by hand, of the package"
+    return read(source), format_of(source)
 
 
 def info(source: str, env: str | None) -> dict[str, Any]:
