@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 EXTRAS := .venv/.extras
+TORCH := .venv/.torch
 # Tests, and the programs that they start, share what was compiled.
 COMPILED := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.venv/compiled JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.1
 
@@ -14,8 +15,8 @@ demo: $(READY)  ## learn the three rooms of Figure 1: a table, a picture, and a 
 test: $(EXTRAS)  ## everything but the slow tests
 	$(COMPILED) $(BIN)/python -m pytest -q -n auto --dist loadfile -m "not slow"
 
-test-slow: $(EXTRAS)  ## the tests that take minutes
-	$(COMPILED) $(BIN)/python -m pytest -q -m slow
+test-slow: $(TORCH)  ## the tests that take minutes
+	$(COMPILED) $(BIN)/python -m pytest -q -m "slow or torch"
 
 lint: $(EXTRAS)  ## format, lint and types (pyright needs Node.js)
 	$(BIN)/ruff format --check -q .
@@ -35,13 +36,18 @@ $(READY): pyproject.toml requirements.lock
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" \
 	  || { echo "understudy needs Python 3.11 or newer; set PYTHON=python3.12, say"; exit 2; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.lock
-	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -e .
+	$(BIN)/python -m pip install -q --no-compile --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install -q --no-compile --disable-pip-version-check --no-deps -e .
 	@touch $@
 
-# What the package can do without: other formats, trackers, PyTorch, the documentation's tools.
+# What the package can do without: other formats, trackers, the documentation's tools.
 $(EXTRAS): requirements-extras.lock $(READY)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements-extras.lock
+	$(BIN)/python -m pip install -q --no-compile --disable-pip-version-check -r requirements-extras.lock
+	@touch $@
+
+# PyTorch, for Stable-Baselines3 and a benchmark: large, and so apart.
+$(TORCH): requirements-torch.lock $(EXTRAS)
+	$(BIN)/python -m pip install -q --no-compile --disable-pip-version-check -r requirements-torch.lock
 	@touch $@
 
 clean:

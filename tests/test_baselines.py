@@ -263,7 +263,9 @@ LATER = [pytest.param(method, marks=pytest.mark.slow) for method in ("gail", "da
 
 @pytest.mark.parametrize("method", ["bc", "sqil", *LATER])
 def test_a_baseline_is_a_run_like_any_other(method, demos, tmp_path):
-    config = methods.options(method, SMALL)
+    usual, config = (methods.options(method, one) for one in (PRESETS["fast"], SMALL))
+    unused = {name: getattr(usual, name) for name in methods.UNUSED.get(method, ())}
+    config = dataclasses.replace(config, **unused)
     if method == "gail":
         few = {"interactions": 1_024, "policy_steps": 2, "reward_steps": 2}
         config = dataclasses.replace(config, **few)

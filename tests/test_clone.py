@@ -85,6 +85,7 @@ def moved(apart, steps=40, **changes):
     return kl, all(jax.tree.leaves(same))
 
 
+@pytest.mark.slow
 def test_a_clone_that_passes_for_the_expert_is_held_to():
     tight, stays = moved(apart=0.05)
     loose, stays_too = moved(apart=0.24)

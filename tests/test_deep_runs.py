@@ -215,6 +215,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_a_killed_expert_ends_with_the_same_bytes(tmp_path):
     asked = ["expert", "Pendulum-v1", "--interactions", "160", "--explore", "40", "--hidden", "16",
              "--batch", "16", "--marks", "2", "--episodes", "2", "--checkpoint", "0"]  # fmt: skip
@@ -246,6 +247,7 @@ def test_a_world_that_cannot_be_replayed_is_named(demos, tmp_path, monkeypatch):
 # --- mistakes ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_world_that_fails_leaves_its_last_checkpoint(demos, tmp_path):
     npz.write(tmp_path / "probe:Broken.npz", probe.straight())
     config = DeepConfig(**{**vars(SMALL), "marks": 1, "episodes": 1})

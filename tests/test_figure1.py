@@ -8,6 +8,8 @@ from test_cli import understudy
 
 from understudy.experiments import runs
 
+pytestmark = pytest.mark.slow  # the whole figure, as `make demo` makes it
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):

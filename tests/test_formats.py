@@ -300,7 +300,9 @@ def test_pickles_are_never_opened(tmp_path):
             read(tmp_path / name)
 
 
+@pytest.mark.torch
 def test_an_sb3_archive_is_never_unpickled(tmp_path):
+    pytest.importorskip("stable_baselines3")
     import base64
 
     from understudy.demos import sb3

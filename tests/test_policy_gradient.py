@@ -98,14 +98,18 @@ def test_the_exact_gradient_reaches_the_expert():
     assert (result.returns[:, -1] >= 0.95 * result.expert_return).all()
 
 
+def slow(change):
+    return pytest.param(change, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
     "change",
     [
         {"window": "32"},
-        {"batch": 4, "window": "4", "interactions": 10_000},
-        {"window": "32", "model": "learned"},
+        slow({"batch": 4, "window": "4", "interactions": 10_000}),
+        slow({"window": "32", "model": "learned"}),
         # A stationary reward gathers the gradient of H = 9 stages, so a ninth of the step.
-        {"window": "32", "reward": "stationary", "eta": 0.05 / 9},
+        slow({"window": "32", "reward": "stationary", "eta": 0.05 / 9}),
     ],
 )
 def test_sampled_gradients_move_far_towards_the_expert(change):

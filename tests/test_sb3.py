@@ -14,7 +14,8 @@ from understudy.demos import sb3 as ours  # noqa: E402
 from understudy.demos.reading import read  # noqa: E402
 from understudy.errors import UserError  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch has many of its own
+# PyTorch has many warnings of its own.
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
 
 def saved(folder, algorithm, env, **policy):

@@ -111,6 +111,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_killed_ten_times_it_ends_with_the_same_bytes(whole, tmp_path):
     folder, _ = whole
     (tmp_path / "forty.toml").write_text(FORTY)

@@ -167,6 +167,7 @@ def test_bad_experts_are_refused():
     np.testing.assert_allclose(jnp.sum(expert_occupancy(ROOM, None) * ROOM.reward), 4.6)
 
 
+@pytest.mark.slow
 def test_sampled_returns_estimate_the_exact_ones_and_leave_the_run_alone():
     config = Config(interactions=400, window="4", marks=5, ledger=False)
     room, shown = empty_room(3), demonstrations(3)

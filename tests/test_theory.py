@@ -186,15 +186,19 @@ def test_the_linear_best_window_balances_shift_and_estimation():
     assert bounds.linear_best_window(Sizes(S=1, A=4, H=9, K=10), 4, sharp=False) == 1
 
 
+def slow(*args):
+    return pytest.param(args, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
     "args",
     [
-        ("--batch", "1", "--window", "1", "--steps", "theory", "--interactions", "1800"),
+        slow("--batch", "1", "--window", "1", "--steps", "theory", "--interactions", "1800"),
         ("--batch", "2", "--window", "8", "--steps", "theory", "--interactions", "3600"),
-        ("--batch", "1", "--window", "all", "--interactions", "1800"),
-        ("--batch", "1", "--interactions", "1800"),
+        slow("--batch", "1", "--window", "all", "--interactions", "1800"),
+        slow("--batch", "1", "--interactions", "1800"),
         ("--window", "32", "--interactions", "1000"),
-        ("--batch", "1", "--window", "4", "--model", "learned", "--bonus", "1",
+        slow("--batch", "1", "--window", "4", "--model", "learned", "--bonus", "1",
          "--counts", "stage", "--interactions", "1800"),
     ],
 )  # fmt: skip

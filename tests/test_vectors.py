@@ -342,7 +342,7 @@ def test_a_runs_folder_cannot_run_code(kind, verb, stored, tmp_path, monkeypatch
         ({"config": [1]}, "damaged"),
         ({"low": 0.0, "high": 1.0}, "limits"),
         ({"low": [0.0] * 4, "high": [0.0] * 4}, "limits"),
-        ({"env": "Blackjack-v1"}, "observations"),
+        ({"env": "FrozenLake-v1"}, "observations"),
         ({"config": {"horizon": -5}}, "damaged"),
         ({"features": "fourier:" + "9" * 5000}, "with a number from 1"),
     ],

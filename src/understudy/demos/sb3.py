@@ -7,6 +7,7 @@ SBX's, whose weights are pickled, are not read: load those in Python, and hand t
 `recording.predicting`.
 """
 
+import importlib
 import json
 import re
 import zipfile
@@ -35,6 +36,8 @@ ADVICE = "load it in Python yourself and record with understudy.record (docs/dem
 def load(path: str | Path, world: gymnasium.Env) -> Predicts:
     """The policy in a `.zip`, for the spaces of `world`."""
     path = Path(path)
+    if not path.is_file():
+        raise UserError(f"The policy {path} does not exist.")
     torch, build = _library()
     try:
         with zipfile.ZipFile(path) as archive:
@@ -51,8 +54,6 @@ def load(path: str | Path, world: gymnasium.Env) -> Predicts:
         policy.load_state_dict(weights)
     except UserError:
         raise
-    except FileNotFoundError:
-        raise UserError(f"The policy {path} does not exist.") from None
     except Exception as error:  # zip, JSON, PyTorch: whatever is wrong with the file
         reason = str(error).splitlines()[0].rstrip(".:") if str(error) else type(error).__name__
         raise UserError(
@@ -65,10 +66,7 @@ def load(path: str | Path, world: gymnasium.Env) -> Predicts:
 
 def _library() -> tuple[Any, Any]:
     try:
-        import importlib
-
-        import torch
-
+        torch = importlib.import_module("torch")
         importlib.import_module("stable_baselines3")
     except ImportError:
         raise UserError(
