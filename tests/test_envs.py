@@ -143,6 +143,7 @@ def test_an_ended_episode_goes_nowhere_even_through_a_shared_state():
     assert float(flow_gap(mdp, expert_occupancy(mdp, shown))) < 1e-12  # it went to the sink
 
 
+@pytest.mark.slow
 def test_sampling_finds_the_table():
     """Frequencies within 4.5 standard deviations of the truth, and the same best policy."""
     env = gymnasium.make("FrozenLake-v1")

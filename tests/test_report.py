@@ -329,6 +329,7 @@ def test_a_real_run(tmp_path):
     assert data["rates"][0]["kind"] == "curve"
 
 
+@pytest.mark.slow
 def test_a_thousand_runs_are_read_in_time(tmp_path):
     first = {}
     for i in range(1000):
