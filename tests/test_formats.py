@@ -348,10 +348,12 @@ def test_what_is_odd_is_told():
         *([x, x] for x in (np.zeros((3, 2)), np.array([0, 7]), np.zeros(2), False))
     )
     with gymnasium.make("CartPole-v1") as world:
-        found = " ".join(inspection.problems(twice, world))
-    for words in ("shape (2,); the environment has (4,)", "go from 0 to 7", "1 of 2 episodes",
-                  "no rewards", "Dimension 0, 1 of each", "2 of 500 steps"):  # fmt: skip
-        assert words in found
+        wrong = " ".join(inspection.misfits(twice, world))
+        odd = " ".join(inspection.oddities(twice, world))
+    for words in ("shape (2,); the environment has (4,)", "go from 0 to 7"):
+        assert words in wrong
+    for words in ("1 of 2 episodes", "no rewards", "Dimension 0, 1 of each", "2 of 500 steps"):
+        assert words in odd
     ten = shipped.find("HalfCheetah-v5")
     with gymnasium.make("HalfCheetah-v5") as world:
-        assert inspection.problems(ten, world) == []
+        assert inspection.misfits(ten, world) == inspection.oddities(ten, world) == []

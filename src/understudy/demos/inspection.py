@@ -1,6 +1,5 @@
 """What demonstrations are like, and what is wrong with them."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -59,18 +58,8 @@ def repeated(demos: Demonstrations) -> int:
     return len(demos) - len(whole)
 
 
-def problems(demos: Demonstrations, world: gymnasium.Env | None = None) -> list[str]:
-    """What a learner would stumble over, a sentence each: first what does not fit the environment,
-    then what is merely odd."""
-    return [*(_misfits(demos, world) if world is not None else ()), *_oddities(demos, world)]
-
-
 def misfits(demos: Demonstrations, world: gymnasium.Env) -> list[str]:
-    """What cannot be of this environment."""
-    return list(_misfits(demos, world))
-
-
-def _misfits(demos: Demonstrations, world: gymnasium.Env) -> Sequence[str]:
+    """What cannot be of this environment, a sentence each."""
     told = []
     for noun, space, episodes in (
         ("observations", world.observation_space, demos.observations),
@@ -109,7 +98,8 @@ def _misfits(demos: Demonstrations, world: gymnasium.Env) -> Sequence[str]:
     return told
 
 
-def _oddities(demos: Demonstrations, world: gymnasium.Env | None) -> Sequence[str]:
+def oddities(demos: Demonstrations, world: gymnasium.Env | None = None) -> list[str]:
+    """What may be meant, but a learner could stumble over, a sentence each."""
     told = []
     if count := repeated(demos):
         told.append(f"{count} of {len(demos)} episodes are copies of another.")

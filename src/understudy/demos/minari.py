@@ -109,7 +109,10 @@ def read(source: str | Path) -> Demonstrations:
         dataset = minari.MinariDataset(data)
         episodes = list(dataset.iterate_episodes())
         return Demonstrations(
-            observations=[_flat(dataset.observation_space, e.observations) for e in episodes],
+            observations=[
+                _flat(dataset.observation_space, e.observations, len(e.rewards) + 1)
+                for e in episodes
+            ],
             actions=[_plain(e.actions) for e in episodes],
             rewards=[np.asarray(e.rewards, float) for e in episodes],
             terminated=[bool(e.terminations[-1]) for e in episodes],
@@ -128,7 +131,7 @@ def read(source: str | Path) -> Demonstrations:
         raise UserError(f"The Minari dataset {source} cannot be read: {reason}") from None
 
 
-def _flat(space: Any, observations: Any) -> np.ndarray:
+def _flat(space: Any, observations: Any, steps: int) -> np.ndarray:
     """Observations as arrays; of a dictionary or a tuple, one vector a step, as Gymnasium's own
     FlattenObservation makes them."""
     if isinstance(observations, np.ndarray):
@@ -136,16 +139,7 @@ def _flat(space: Any, observations: Any) -> np.ndarray:
     parts = flatten_space(space)
     if not isinstance(parts, spaces.Box):
         raise ValueError(f"observations of {space} cannot be made a vector")
-    return np.stack(list(_steps(space, observations)))
-
-
-def _steps(space: Any, observations: Any) -> Iterator[np.ndarray]:
-    """One flat observation after another."""
-    leaves = [observations]
-    while not isinstance(leaves[0], np.ndarray):
-        leaves = [*(leaves[0].values() if isinstance(leaves[0], dict) else leaves[0]), *leaves[1:]]
-    for t in range(len(leaves[0])):
-        yield np.asarray(flatten(space, _at(observations, t)))
+    return np.stack([np.asarray(flatten(space, _at(observations, t))) for t in range(steps)])
 
 
 def _at(observations: Any, t: int) -> Any:

@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import os
 import sys
+from types import ModuleType
 from typing import Any
 
 import gymnasium
@@ -38,10 +39,8 @@ def _make(name: str, **options: Any) -> gymnasium.Env:
     module, _, attribute = name.partition(":")
     if not attribute or attribute in gymnasium.registry:
         return gymnasium.make(name, **options)
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # a file beside the user is what they mean
     try:
-        found = getattr(importlib.import_module(module), attribute, None)
+        found = getattr(imported(module), attribute, None)
     except ImportError as error:
         raise UserError(
             f"Environment '{name}' cannot be imported: {error}; give 'module:Class'."
@@ -50,6 +49,13 @@ def _make(name: str, **options: Any) -> gymnasium.Env:
         return gymnasium.make(name, **options)
     stem = attribute.replace(".", "-")
     return gymnasium.make(EnvSpec(f"{stem}-v0", entry_point=found), **options)
+
+
+def imported(module: str) -> ModuleType:
+    """A module of the user's, by name: installed, or a file beside them."""
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    return importlib.import_module(module)
 
 
 def _quieten(name: str) -> None:

@@ -83,7 +83,8 @@ def compare(
     out: Path | None = None,
 ) -> dict[str, Any]:
     """Run what is not done yet, and return table, figure and all that is in them."""
-    deep, known = catalog.continuous(env), titles_of(env)
+    deep = catalog.continuous(env)
+    known = titles_of(deep)
     names, shown = list(dict.fromkeys(names or known)), list(dict.fromkeys(shown))
     for name in names:
         if name not in known:
@@ -116,7 +117,7 @@ def compare(
             ],
         }
         store.write_json(out / "compare.json", document)
-        drawn = draw(env, stored, out / "compare")
+        drawn = draw(env, stored, known, out / "compare")
         return {**document, "out": str(out), "figure": str(drawn), "table": markdown(rows, known)}
 
 
@@ -333,17 +334,17 @@ def markdown(rows: Sequence[Row], titles: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def titles_of(env: str) -> dict[str, str]:
-    """Every method for this environment, by name."""
-    if catalog.continuous(env):
+def titles_of(deep: bool) -> dict[str, str]:
+    """Every method with networks, or with tables, by name."""
+    if deep:
         return {name: methods.TITLES[method] for name, method in DEEP.items()}
     return methods.TABULAR_TITLES
 
 
-def draw(env: str, stored: Cells, stem: Path) -> Path:
+def draw(env: str, stored: Cells, titles: Mapping[str, str], stem: Path) -> Path:
     """Share of the expert's return against interactions: a panel a set of demonstrations, a curve a
     method, its interquartile mean in its 95 % bootstrap interval."""
-    titles, shown = titles_of(env), list(dict.fromkeys(one for one, _ in stored))
+    shown = list(dict.fromkeys(one for one, _ in stored))
     end = budget_of(stored)
     columns = min(len(shown), 3)
     rows = -(-len(shown) // columns)

@@ -1,9 +1,6 @@
 """`understudy demos`: what there is, whether it fits, other formats, a picture, and new ones."""
 
 import contextlib
-import importlib
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +15,7 @@ from understudy.demos import Demonstrations, inspection, keys, recording, shippe
 from understudy.demos.reading import format_of, read
 from understudy.demos.recording import Player
 from understudy.demos.writing import Format, write
-from understudy.envs import catalog, empty_room
+from understudy.envs import catalog, empty_room, kind
 from understudy.errors import UserError
 from understudy.experiments import console, figures, store
 
@@ -45,9 +42,8 @@ def check(source: str, env: str) -> dict[str, Any]:
     demos, _ = find(source)
     with _world(env) as world:
         assert world is not None
-        wrong = inspection.misfits(demos, world)
-        found = inspection.problems(demos, world)
-    return {"source": source, "env": env, "wrong": wrong, "odd": found[len(wrong) :]}
+        wrong, odd = inspection.misfits(demos, world), inspection.oddities(demos, world)
+    return {"source": source, "env": env, "wrong": wrong, "odd": odd}
 
 
 def convert(
@@ -147,10 +143,8 @@ def _player(player: str, world: gymnasium.Env) -> Player:
             f"The player '{player}' is neither 'keys', nor a function ('module:name'), nor a "
             "run's folder, nor a .zip."
         )
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # a file beside the user is what they mean
     try:
-        act = getattr(importlib.import_module(module), name)
+        act = getattr(kind.imported(module), name)
     except (ImportError, AttributeError) as error:
         raise UserError(f"The player '{player}' cannot be imported: {error}.") from None
     if not callable(act):

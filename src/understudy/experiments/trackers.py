@@ -49,6 +49,8 @@ def refuse_missing(names: Sequence[Tracker]) -> None:
 
 def replay(names: Sequence[Tracker], folder: Path) -> None:
     """Tell the trackers of a run that has ended."""
+    if not names:
+        return
     request = store.read_json(folder / "config.json", "The run's")
     request.pop("versions", None)
     with tracking(names, folder, request) as tell:

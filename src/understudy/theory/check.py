@@ -133,11 +133,12 @@ def beside(regret: Regret, size: Sizes, setting: Setting, *, delta: float = 0.05
     document: dict[str, Any] = {
         name: {
             "measured": float(measured),
-            "bound": finite(paper),
-            "sharp_bound": finite(sharp),
+            "bound": paper,
+            "sharp_bound": sharp,
             "holds": all(float(measured) <= bound + TOLERANCE for bound in told) if told else None,
         }
-        for name, (measured, paper, sharp) in terms.items()
+        for name, (measured, *bounds) in terms.items()
+        for paper, sharp in [map(finite, bounds)]
         for told in [[bound for bound in (paper, sharp) if bound is not None]]
     }
     # Lemma 3.2, of experts that are policies: a few episodes of a world that rolls dice need not be
