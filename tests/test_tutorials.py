@@ -8,13 +8,12 @@
 
 import contextlib
 import io
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import shell
 
 PAGES = sorted((Path(__file__).parent.parent / "docs" / "tutorials").glob("*.md"))
 BLOCK = re.compile(
@@ -49,23 +48,10 @@ def test_a_tutorial_runs_as_it_stands(page, tmp_path, monkeypatch):
                     exec(compile(body, page.name, "exec"), names)
                 printed = out.getvalue()
             elif kind == "sh":
-                shell(body)
+                shell.run(body)
             elif kind == "text":
                 assert printed == body
     finally:
         for name in set(sys.modules) - before:
             if (tmp_path / f"{name}.py").exists():
                 del sys.modules[name]
-
-
-def shell(commands: str) -> None:
-    """Run with the program that is installed beside this Python."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", commands],
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, f"{commands}\n{done.stdout}\n{done.stderr}"
