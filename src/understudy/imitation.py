@@ -50,14 +50,22 @@ class Plan:
 class Result:
     """A batch of runs, a row a seed."""
 
-    interactions: np.ndarray  # (marks,)
-    returns: np.ndarray  # (seeds, marks), exact
+    interactions: np.ndarray
+    """Where the runs were measured: (marks,)."""
+    returns: np.ndarray
+    """Exact, of the policy at each mark: (seeds, marks)."""
     expert_return: float
-    policy: np.ndarray  # (seeds, H, S, A), the last
-    reward: np.ndarray  # (seeds, R, S, A), or with features (seeds, R, d), the last
-    regret: Regret | None  # of the ledger, leaves (seeds, marks)
-    glimpse: Glimpse | None  # for a replay, leaves (seeds, marks, S, A)
+    """What the expert's occupancy is worth."""
+    policy: np.ndarray
+    """The last: (seeds, H, S, A)."""
+    reward: np.ndarray
+    """The last: (seeds, R, S, A), or with features (seeds, R, d)."""
+    regret: Regret | None
+    """Of the ledger, if it was kept; leaves (seeds, marks)."""
+    glimpse: Glimpse | None
+    """For a replay, if it was asked for; leaves (seeds, marks, S, A)."""
     seeds: tuple[int, ...]
+    """One a row."""
 
 
 def imitate(

@@ -28,18 +28,26 @@ class MDP(eqx.Module):
     """{S, A, H, P, ν, r}. `reward` is the task's own; the learner never sees it."""
 
     succ: Successors
+    """The states that can follow (h, s, a); a stage alone, if all are alike."""
     prob: Transitions
+    """How probable each of them is."""
     nu: Float[Array, " S"]
+    """ν, where episodes begin."""
     reward: Reward
+    """r, at each (h, s, a)."""
     horizon: int = eqx.field(static=True)
-    sink: int | None = eqx.field(static=True, default=None)  # where ended episodes go, if anywhere
+    """H, steps per episode."""
+    sink: int | None = eqx.field(static=True, default=None)
+    """Where ended episodes go, if anywhere."""
 
     @property
     def states(self) -> int:
+        """S."""
         return self.succ.shape[1]
 
     @property
     def actions(self) -> int:
+        """A."""
         return self.succ.shape[2]
 
     @property

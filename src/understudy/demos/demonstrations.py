@@ -13,9 +13,13 @@ class Demonstrations:
     """Episodes; `observations[i]` has one entry more than `actions[i]`, the final one."""
 
     observations: list[np.ndarray]
+    """Of each episode, T + 1."""
     actions: list[np.ndarray]
+    """Of each episode, T."""
     rewards: list[np.ndarray]
-    terminated: list[bool]  # ended by the task, as opposed to cut off
+    """Of each episode, T; measured by, never learned from."""
+    terminated: list[bool]
+    """Whether the task ended each episode, as opposed to a cut."""
 
     def __post_init__(self) -> None:
         if not self.actions:
@@ -43,6 +47,7 @@ class Demonstrations:
 
     @property
     def returns(self) -> np.ndarray:
+        """Of each episode, the sum of its rewards."""
         return np.array([r.sum() for r in self.rewards])
 
     def first(self, episodes: int) -> "Demonstrations":

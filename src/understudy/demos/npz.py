@@ -18,6 +18,7 @@ NEEDED = {"observations": ANY, "actions": ANY, "rewards": "fiu", "terminations":
 
 
 def read(path: str | Path) -> Demonstrations:
+    """Episodes from our own format, a few plain arrays."""
     arrays = load(Path(path), NEEDED, flat=("rewards", "terminations", "lengths"))
     lengths = arrays["lengths"].astype(np.int64)
     if len(lengths) == 0 or (lengths < 1).any():
@@ -81,6 +82,7 @@ def holds(path: Path, names: Collection[str]) -> bool:
 
 
 def write(path: str | Path, demos: Demonstrations) -> None:
+    """Episodes one after another, with their lengths."""
     lengths = np.array([len(a) for a in demos.actions])
     last = np.zeros(lengths.sum(), dtype=bool)
     last[np.cumsum(lengths) - 1] = True
