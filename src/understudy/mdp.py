@@ -8,7 +8,7 @@ The finite-MDP half of understudy computes in float64: importing this module swi
 flip a sampled action, and a run would depend on which other runs share its batch.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import equinox as eqx
 import jax
@@ -225,7 +225,7 @@ def _distribution(p: np.ndarray, name: str) -> np.ndarray:
     return p / total
 
 
-def _reward(reward: np.ndarray | Sequence | None, H: int, S: int, A: int) -> np.ndarray:
+def _reward(reward: np.ndarray | None, H: int, S: int, A: int) -> np.ndarray:
     r = np.zeros((1, S, A)) if reward is None else np.asarray(reward, dtype=float)
     given = r.shape
     r = r[:, None] if r.shape == (S,) else r

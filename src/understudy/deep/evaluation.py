@@ -31,8 +31,8 @@ class Evaluator:
         observations = [
             [worlds.begin(env, self.name, seed=seed + i)] for i, env in enumerate(self.envs)
         ]
-        actions: list[list] = [[] for _ in range(n)]
-        rewards: list[list] = [[] for _ in range(n)]
+        actions: list[list[np.ndarray]] = [[] for _ in range(n)]
+        rewards: list[list[float]] = [[] for _ in range(n)]
         terminated, going = [False] * n, set(range(n))
         for step in itertools.count():
             if not going:

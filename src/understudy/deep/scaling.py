@@ -72,7 +72,7 @@ class Scaling:
 def of_spaces(env: gymnasium.Env, name: str) -> Scaling:
     """The scaling of an environment's spaces; observations as they are."""
     observed, acted = env.observation_space, env.action_space
-    if not isinstance(observed, Box) or observed.dtype is None or observed.dtype.kind not in "fiu":
+    if not isinstance(observed, Box) or observed.dtype.kind not in "fiu":
         raise UserError(
             f"Environment {name} has observations {observed}; the deep learner needs a Box of "
             f"numbers (Gymnasium's FlattenObservation makes one of most others)."

@@ -9,6 +9,7 @@ without a point are whole; all are written so that reading gives the same value 
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,14 +32,14 @@ def read(path: str | Path) -> Demonstrations:
         raise UserError(f"Demonstrations file {path} cannot be read: {error}.") from None
 
 
-def _read(rows: list[dict[str, str]], names: list[str]) -> Demonstrations:
+def _read(rows: list[dict[str | Any, str | Any]], names: list[str]) -> Demonstrations:
     seen, taken = _columns(names, "observation"), _columns(names, "action")
     if "episode" not in names:
         raise ValueError("it lacks the column 'episode'")
     if not rows:
         raise ValueError("it has no rows")
     for i, row in enumerate(rows, start=2):
-        if None in row or None in row.values():
+        if any(cell is None for cell in (*row, *row.values())):  # too many, too few
             raise ValueError(f"line {i} has not as many values as the first line has names")
     marks = [row["episode"] for row in rows]
     first = [i for i, mark in enumerate(marks) if i == 0 or mark != marks[i - 1]]

@@ -156,7 +156,7 @@ def _plain(actions: Any) -> np.ndarray:
     return actions
 
 
-def _space_of(episodes: Sequence[np.ndarray]) -> gymnasium.Space:
+def _space_of(episodes: Sequence[np.ndarray]) -> gymnasium.Space[Any]:
     """A space that holds all of it: numbers from 0, or a box without bounds."""
     one = episodes[0]
     if one.ndim == 1 and one.dtype.kind in "iu":

@@ -43,7 +43,7 @@ def record(
     except Done:
         if not kept:
             raise UserError("No episode was played to its end; nothing is kept.") from None
-    return Demonstrations(*map(list, zip(*kept, strict=True)))  # pyright: ignore[reportArgumentType]
+    return Demonstrations(*map(list, zip(*kept, strict=True)))
 
 
 def acting(act: Callable[[Any], Any]) -> Player:

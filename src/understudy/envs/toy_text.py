@@ -10,7 +10,9 @@ from understudy import mdp as mdps
 from understudy.errors import UserError
 from understudy.mdp import MDP
 
-Table = Mapping[int, Mapping[int, Sequence[tuple]]]  # P[s][a] = [(p, s', r, terminated), …]
+Table = Mapping[
+    int, Mapping[int, Sequence[tuple[float, int, float, bool]]]
+]  # P[s][a] = [(p, s', r, terminated), …]
 
 
 def from_env(env: gymnasium.Env, *, horizon: int) -> MDP:

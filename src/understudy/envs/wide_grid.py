@@ -90,6 +90,7 @@ class WideGridEnv(gymnasium.Env):
         self.observation_space = spaces.Box(0.0, 1.0, (2,), np.float64)
         self.action_space = spaces.Discrete(len(MOVES))
         self.phi = features(size)
+        self.cell, self.age = np.zeros(2, dtype=int), 0
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

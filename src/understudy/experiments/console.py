@@ -46,7 +46,7 @@ def bar() -> Progress:
     )
 
 
-def working(what: str) -> contextlib.AbstractContextManager:
+def working(what: str) -> contextlib.AbstractContextManager[object]:
     """Says what takes a while, where someone is looking."""
     return err.status(what) if err.is_terminal else contextlib.nullcontext()
 

@@ -275,7 +275,7 @@ def imitation(
     def act(state: Any, n: int) -> Act:
         return acting.sampling(state.agent.actor, practising, n)
 
-    def step(state: Any, practised: dict[str, np.ndarray], n: int) -> tuple[Any, dict]:
+    def step(state: Any, practised: dict[str, np.ndarray], n: int) -> tuple[Any, dict[str, Any]]:
         state, info = player.step(
             state,
             transitions(practised),  # the learner never sees the environment's reward

@@ -104,7 +104,9 @@ def soft_actor_critic(border: Scaling, config: ExpertConfig, *, seed: int) -> re
             return acting.sampling(state.agent.actor, state.key, n)
         return acting.exploring(A, state.key, n, discrete=border.discrete)
 
-    def step(state: sac.State, practised: dict[str, np.ndarray], n: int) -> tuple[sac.State, dict]:
+    def step(
+        state: sac.State, practised: dict[str, np.ndarray], n: int
+    ) -> tuple[sac.State, dict[str, Any]]:
         updates = 0 if n < config.explore else config.fresh
         state, info = sac.step(
             state, sac.segment(practised), tuning=tuning, steps=updates, batch=config.batch

@@ -162,7 +162,7 @@ def by_panel(runs: Sequence[StoredRun]) -> dict[str, dict[str, list[StoredRun]]]
     once = {identity(run.request): run for run in runs}.values()
     found: dict[str, dict[str, list[StoredRun]]] = {}
 
-    def place(run: StoredRun) -> tuple:
+    def place(run: StoredRun) -> tuple[Any, ...]:
         return natural(panel_title(run.env)), natural(run.window), run.seed
 
     for run in sorted(once, key=place):

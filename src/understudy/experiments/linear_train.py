@@ -180,7 +180,7 @@ def choose_expert(
         raise UserError(f"--demonstrations is {episodes}; it must be from 1 to 10,000.")
     if env == GRID:
         return wide_grid.demonstrations(world.unwrapped.size, episodes, seed=seed)  # type: ignore
-    act: Callable | None = scripted.EXPERTS.get(env)
+    act: Callable[..., Any] | None = scripted.EXPERTS.get(env)
     if act is None:
         known = ", ".join([*scripted.EXPERTS, GRID])
         raise UserError(f"There is no expert of {env} here ({known} have one); give --demos.")

@@ -130,7 +130,7 @@ def read(path: Path) -> Sweep:
                     f"The sweep {path} has {option} in [config] and in [grid]; keep one."
                 )
 
-    def lists(table: dict[str, list]) -> dict[str, tuple]:
+    def lists(table: dict[str, list[Any]]) -> dict[str, tuple[Any, ...]]:
         return {o: tuple(_value(path, o, v, base) for v in values) for o, values in table.items()}
 
     changes = {o: _option(path, o, value, base) for o, value in config.items()}

@@ -55,7 +55,7 @@ def work(asked: list[Asked]) -> dict[str, Any]:
         total = sum(one.config.interactions for one in left)
         practice = bar.add_task("interactions", total=total)
 
-        def ended(one: Asked, future: Future) -> None:
+        def ended(one: Asked, future: Future[Any]) -> None:
             if isinstance(error := future.exception(), UserError):
                 failed.append(f"{one.folder.name}: {error}")
             elif error is not None:
