@@ -96,8 +96,24 @@ def test_a_clone_that_passes_for_the_expert_is_held_to():
 
 @pytest.mark.slow
 def test_where_there_is_no_time_to_learn_anew_a_poor_clone_is_held_to():
-    assert moved(apart=3.0, steps=1, interactions=800)[1]
-    assert not moved(apart=3.0, steps=1)[1]
+    assert moved(apart=0.5, steps=2, interactions=800)[1]
+    assert not moved(apart=0.5, steps=2)[1]
+
+
+@pytest.mark.slow
+def test_a_clone_that_is_lost_is_let_go():
+    assert moved(apart=learner.LOST, steps=9)[1]  # the policy before lies ten iterations back
+    assert not moved(apart=learner.LOST, steps=10)[1]
+
+
+def test_letting_go_changes_what_it_says():
+    settings = learner.settle(CONFIG)
+    state = learner.init(settings, 3, 2, discrete=False, key=KEY)
+    state, loose = learner.let_go(state, settings)
+    assert loose.tuning.kl == loose.config.kl == CONFIG.kl / 5
+    assert (loose.config.anchor, loose.config.demo_share) == (10, CONFIG.demo_share / 8)
+    assert CONFIG.entropy is not None
+    assert float(jnp.exp(state.agent.log_alpha)) == pytest.approx(2.5 * CONFIG.entropy)
 
 
 @pytest.mark.slow

@@ -30,7 +30,12 @@ from understudy.window import Gauge, Reuse, Shape, Window
 
 FIRST_ENTROPY = 0.05  # where its weight is tuned
 TELLS_APART = 0.25  # in logits, expert and clone: from there on a clone is not worth holding to
+TO_RISK = 0.5  # as much of that as is believed when a clone is held to: it sets the actor's pace
+LOST = 1.0  # from there on a clone is of no use, nor are batches full of what it cannot do
 ANEW = 50_000  # interactions to learn anew from a poor clone; with fewer it is kept to all the same
+
+
+Judging = tuple[Discriminator, optax.OptState]  # the reward player, between two of its steps
 
 
 class Settings(NamedTuple):
@@ -162,7 +167,6 @@ def begin_with(state: State, actor: Actor) -> State:
     return eqx.tree_at(lambda s: (s.agent.actor, s.agent.anchor, s.average), state, copies)
 
 
-@functools.partial(jax.jit, static_argnames=("settings", "moving"), donate_argnums=0)
 def step(
     state: State,
     practised: Transitions,
@@ -173,6 +177,37 @@ def step(
 ) -> tuple[State, Info]:
     """Iteration k on what π_{k−1} has just practised. Unless `moving`, the actor waits for its
     critics."""
+    config = settings.config
+    anew = config.warm_start == "clone" and config.interactions >= ANEW
+    if moving and anew and float(state.apart) >= LOST:
+        state, settings = let_go(state, settings)
+    return iterate(state, practised, expert, settings=settings, moving=moving)
+
+
+def let_go(state: State, settings: Settings) -> tuple[State, Settings]:
+    """Away from a clone that is lost: a weaker pull to the policy before, and that one further
+    back, more entropy, and a batch of the agent's own practice."""
+    config = settings.config
+    config = dataclasses.replace(
+        config, kl=config.kl / 5, anchor=10 * config.anchor, demo_share=config.demo_share / 8
+    )
+    tuning = dataclasses.replace(settings.tuning, kl=config.kl)
+    if config.entropy is not None:
+        alpha = jnp.log(jnp.asarray(2.5 * config.entropy, jnp.float32))
+        state = eqx.tree_at(lambda s: s.agent.log_alpha, state, alpha)
+    return state, settings._replace(config=config, tuning=tuning)
+
+
+@functools.partial(jax.jit, static_argnames=("settings", "moving"), donate_argnums=0)
+def iterate(
+    state: State,
+    practised: Transitions,
+    expert: Transitions,
+    *,
+    settings: Settings,
+    moving: bool,
+) -> tuple[State, Info]:
+    """Practise, recall, reward, evaluate, policy."""
     before, k = state.agent.actor, state.k + 1
     rewarding, improving = jax.random.split(jax.random.fold_in(state.key, k))
 
@@ -215,8 +250,8 @@ def reward(
     """The reward player's steps: m points of the window against m of the expert's."""
     config = settings.config
 
-    def one(carry: tuple[Discriminator, optax.OptState], key: Array) -> tuple[tuple, Array]:
-        judge, moments = carry
+    def one(judging: Judging, key: Array) -> tuple[Judging, Array]:
+        judge, moments = judging
         recalling, choosing, losing = jax.random.split(key, 3)
         recalled, _ = windows.recall(state.window, beta, state.k, config.points, key=recalling)
         seen = points(recalled, config.absorbing)
@@ -257,7 +292,7 @@ def policy(
     # smaller the steps: Adam's are as long as its rate, however strong the KL's pull.
     short = config.warm_start == "clone" and config.interactions < ANEW
     held = (state.apart < TELLS_APART) | short
-    to_gain = jnp.where(held, jnp.minimum(state.apart, TELLS_APART) ** 2, 1)
+    to_gain = jnp.where(held, jnp.minimum(state.apart, TO_RISK) ** 2, 1)
     pace = to_gain * (1 - (1 - config.final_rate) * progress)
     grip = jnp.where(held, config.loosen**progress / to_gain, 1)
     renew = (k % config.anchor == 0) & ~held
