@@ -75,9 +75,10 @@ def stage(folder: Path) -> None:
     )
     (folder / "my_module.py").write_text("from my_env import MyEnv\n")
     (folder / "mine.py").write_text("def act(observation): return int(observation[2] > 0)\n")
-    sweep = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/experiments.md").read_text(), re.S)[0]
-    (folder / "windows.toml").write_text(
-        re.sub(r"interactions = [\d_]+", "interactions = 300", sweep)
+    sweep = (ROOT / "sweeps/windows.toml").read_text()
+    (folder / "sweeps").mkdir()
+    (folder / "sweeps/windows.toml").write_text(
+        sweep.replace("interactions = 2000", "interactions = 300")
     )
 
 
@@ -135,3 +136,8 @@ def test_commands_work(page, tmp_path, monkeypatch):
     for line in commands(page):
         if not any(re.match(pattern, line) for pattern in ELSEWHERE):
             shell.run(smaller(line))
+
+
+def test_the_sweep_in_the_docs_is_the_one_in_the_folder():
+    shown = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/experiments.md").read_text(), re.S)[0]
+    assert shown in (ROOT / "sweeps/windows.toml").read_text()
