@@ -54,3 +54,14 @@ def test_links_lead_somewhere():
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name} → {target}"
+
+
+def test_every_promise_names_a_test_that_exists():
+    page = (ROOT / "docs/reliability.md").read_text()
+    rows = [row for row in page.splitlines() if "`tests/" in row]
+    assert len(rows) == page.count("\n| ") - 1
+    for row in rows:
+        file = re.findall(r"`(tests/\w+\.py)::", row)[0]
+        there = {node.name for node in ast.parse((ROOT / file).read_text()).body
+                 if isinstance(node, ast.FunctionDef)}  # fmt: skip
+        assert set(re.findall(r"::(\w+)`", row)) <= there, row

@@ -1,5 +1,7 @@
-"""Checkpoints: any tree of arrays in one safetensors file, written whole or not at all."""
+"""Checkpoints: any tree of arrays in one safetensors file, written whole or not at all, with a
+checksum: a bit that flipped on the disk is noticed, not learned from."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from safetensors.numpy import save_file
 
 from understudy.errors import UserError
 
-FORMAT = "1"
+FORMAT = "2"  # 1 had no checksum
 
 
 def named(tree: Any) -> dict[str, np.ndarray]:
@@ -23,8 +25,19 @@ def named(tree: Any) -> dict[str, np.ndarray]:
 
 def save(path: Path, arrays: dict[str, np.ndarray], about: dict[str, Any]) -> None:
     """To a draft's path; the caller moves it into place."""
-    told = {"format": FORMAT, "about": json.dumps(about, allow_nan=False)}
+    said = json.dumps(about, allow_nan=False)
+    told = {"format": FORMAT, "about": said, "checksum": checksum(arrays, said)}
     save_file({k: np.asarray(x, order="C") for k, x in arrays.items()}, path, metadata=told)
+
+
+def checksum(arrays: dict[str, np.ndarray], said: str) -> str:
+    """Of every array, its name and type, and of what is said of them."""
+    sum = hashlib.blake2b(said.encode(), digest_size=16)
+    for name in sorted(arrays):
+        x = np.ascontiguousarray(arrays[name])
+        sum.update(f"\0{name}\0{x.dtype}\0{arrays[name].shape}\0".encode())
+        sum.update(x.data)
+    return sum.hexdigest()
 
 
 def load(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -38,6 +51,8 @@ def load(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
                     f"understudy reads {FORMAT!r}."
                 )
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if checksum(arrays, told["about"]) != told["checksum"]:
+            raise ValueError("its checksum does not fit; the disk, or a hand, has changed it")
         return json.loads(told["about"]), arrays
     except (OSError, SafetensorError, ValueError, KeyError) as error:
         raise UserError(f"The checkpoint {path} cannot be read: {error}") from None

@@ -96,7 +96,7 @@ def compare(
     if not deep and any(one.thin for one in shown):
         raise UserError("--thin is for environments with continuous observations.")
     out = out or Path("runs") / f"compare-{re.sub('[/:]', '-', runs.short(env))}"
-    with store.output_folder(out):
+    with store.workplace(out):
         run = _with_networks if deep else _with_tables
         stored = run(Comparison(env, names, budget, range(seeds), shown, out))
         if not stored:

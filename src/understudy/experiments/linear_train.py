@@ -60,7 +60,7 @@ def train(
             "demonstrations": demonstrations,
             "config": dataclasses.asdict(config),
         }
-        with store.output_folder(out), console.bar() as bar:
+        with store.workplace(out), console.bar() as bar:
             refuse_another_run(out, request)
             running = bar.add_task(f"{env}, interactions", total=config.interactions)
             begun = time.perf_counter()

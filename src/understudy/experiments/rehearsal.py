@@ -97,7 +97,7 @@ def rehearse(
     env, seed = request["env"], request["seed"]
     prefix = "expert-" if request["method"] == "sac" else ""
     out = out or runs.default(prefix + env, seed)
-    with store.output_folder(out):
+    with store.workplace(out):
         if finished(out, request):
             console.say(f"The run in {out} has ended already.")
             return runs.summary(out)
@@ -135,7 +135,8 @@ def run(
 
     def measure(info: Mapping[str, Any]) -> None:
         row = evaluate(place, method, evaluator, collector, info)
-        place.metrics += runs.append(folder, [row])
+        with store.room_for(folder):
+            place.metrics += runs.append(folder, [row])
         tell(row)
         told = f"return {row['return']:,.0f}"
         if expert_return and expert_return > 0:
@@ -176,7 +177,8 @@ def run(
     place.seconds = time.perf_counter() - begun
     actor = place.best if schedule.keep_best else method.actor(place.state)
     played = evaluator(acting.deterministic(actor))
-    policies.save(folder, stage.export(actor))
+    with store.room_for(folder):
+        policies.save(folder, stage.export(actor))
     summary = {
         "return": float(played.returns.mean()),
         "return_std": float(played.returns.std()),
@@ -188,7 +190,8 @@ def run(
         **{name: request[name] for name in ("env", "seed")},
         **after(folder, played),
     }
-    runs.mark(folder, summary, apart=CHECKPOINT)  # a kill here leaves a finished run
+    with store.room_for(folder):
+        runs.mark(folder, summary, apart=CHECKPOINT)  # a kill here leaves a finished run
     (folder / CHECKPOINT).unlink(missing_ok=True)
     return summary
 
@@ -242,7 +245,7 @@ def keep(folder: Path, place: Place, collector: Collector) -> None:
         if x.dtype.kind == "f" and not np.isfinite(x).all():
             raise UserError(f"The learner's {name} became NaN; use smaller steps")
     arrays |= {f"best{name}": x for name, x in checkpoint.named(place.best).items()}
-    with store.whole(folder / CHECKPOINT) as draft:
+    with store.room_for(folder), store.whole(folder / CHECKPOINT) as draft:
         checkpoint.save(draft, arrays, about)
 
 

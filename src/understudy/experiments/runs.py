@@ -181,9 +181,9 @@ def same(folder: Path, request: Mapping[str, Any]) -> bool:
 
 def begin(folder: Path, request: Mapping[str, Any]) -> None:
     """An empty run, in place of what a stopped one left."""
-    if folder.exists():
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    for left in folder.iterdir():  # not the folder itself, which may be locked
+        shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
     store.write_json(folder / "config.json", {**request, "versions": versions()})
 
 

@@ -8,7 +8,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from understudy.errors import UserError
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None
 
 
 @contextlib.contextmanager
@@ -36,6 +43,37 @@ def output_folder(path: Path) -> Iterator[Path]:
             with contextlib.suppress(OSError):  # not empty: something was finished in it
                 folder.rmdir()
         raise
+
+
+@contextlib.contextmanager
+def workplace(path: Path) -> Iterator[Path]:
+    """An output folder in which this process is the only one at work. The lock is on the folder
+    itself and goes with the process, however that ends."""
+    with output_folder(path), contextlib.ExitStack() as stack:
+        if fcntl is not None:
+            place = os.open(path, os.O_RDONLY)
+            stack.callback(os.close, place)
+            try:
+                fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UserError(
+                    f"Another process is at work in {path}; wait for it, or choose --out."
+                ) from None
+            except OSError:  # a file system without locks
+                pass
+        yield path
+
+
+@contextlib.contextmanager
+def room_for(folder: Path) -> Iterator[None]:
+    """Around what is written to a folder: a full disk is the user's to mend."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:  # safetensors wraps the system's errors
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UserError(
+            f"Cannot write to {folder}: {reason}; make room, then give the same command again."
+        ) from None
 
 
 @contextlib.contextmanager

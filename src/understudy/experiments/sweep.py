@@ -72,7 +72,7 @@ def _changes(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 def run(sweep: Sweep, out: Path) -> dict[str, Any]:
     """Run what is not done yet, each run in a folder of its own below `out`."""
-    with store.output_folder(out):
+    with store.workplace(out):
         if isinstance(sweep.config, DeepConfig):
             from understudy.experiments import sweep_networks
 

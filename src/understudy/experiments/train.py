@@ -67,7 +67,7 @@ def train(
     if task.note:
         console.err.print(f"{task.name}: {task.note}")
 
-    with store.output_folder(out), console.bar() as bar:
+    with store.workplace(out), console.bar() as bar:
         refuse_another_run(out, request)
         total = planned.iterations * planned.protocol.fresh
         running = bar.add_task(f"{task.name}, interactions", total=total)
