@@ -123,6 +123,7 @@ def test_the_hold_loosens_along_the_run():
     assert loosened > 2 * held
 
 
+@pytest.mark.slow
 def test_it_is_measured_while_the_actor_waits_and_then_stays():
     settings = learner.settle(CONFIG)
     state = learner.init(settings, 3, 2, discrete=False, key=KEY)

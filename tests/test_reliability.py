@@ -133,6 +133,7 @@ def test_a_checkpoint_of_an_older_format_is_refused_by_name(tmp_path):
 # --- the clock -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_clock_that_goes_back_changes_nothing(tmp_path, monkeypatch):
     npz.write(tmp_path / "demos.npz", probe.straight())
     demos, hour = str(tmp_path / "demos.npz"), 3600
