@@ -26,7 +26,7 @@ if grep -E '^(results|runs|site|sweeps|docs|tests|benchmarks)/' "$work/in-sdist"
 fi
 
 "$python" -m venv "$work/empty"
-"$work/empty/bin/pip" install -q --disable-pip-version-check "$wheel"
+"$work/empty/bin/pip" install -q --no-compile --disable-pip-version-check "$wheel"
 mkdir "$work/elsewhere"
 cd "$work/elsewhere"
 PATH=$work/empty/bin:$PATH

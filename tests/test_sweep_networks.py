@@ -61,6 +61,7 @@ def prepare(folder):
     (folder / "tiny.toml").write_text(FILE)
 
 
+@pytest.mark.slow
 def test_a_deep_sweep_writes_a_folder_a_run(whole):
     folder, document = whole
     assert (document["runs"], document["resumed"]) == (2, 0)
@@ -85,6 +86,7 @@ def test_a_deep_sweep_writes_what_train_writes(whole, tmp_path, monkeypatch):
     np.testing.assert_allclose(same.returns, alone.returns, rtol=1e-3)  # threads add in any order
 
 
+@pytest.mark.slow
 def test_a_finished_deep_sweep_does_nothing_again(whole):
     folder, _ = whole
     before = {p: p.stat().st_mtime_ns for p in folder.rglob("*.jsonl")}
@@ -93,6 +95,7 @@ def test_a_finished_deep_sweep_does_nothing_again(whole):
     assert {p: p.stat().st_mtime_ns for p in folder.rglob("*.jsonl")} == before
 
 
+@pytest.mark.slow
 def test_deep_runs_are_tabulated(whole):
     folder, _ = whole
     told = understudy("table", "runs/tiny", cwd=folder)
