@@ -139,7 +139,6 @@ def test_a_corrupt_policy_is_refused(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_evaluate_plays_the_horizon_that_was_trained(tmp_path):
     args = ("train", "EmptyRoom-3x3", "--horizon", "12", "--interactions", "1500", "--out", "[r]")
     assert understudy(*args, cwd=tmp_path).returncode == 0

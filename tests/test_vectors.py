@@ -278,7 +278,6 @@ def test_train_and_evaluate_on_the_command_line(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_one_hot_features_on_the_command_line(tmp_path):
     args = ("train", "EmptyRoom-3x3", "--features", "onehot", "--interactions", "1000", "--json")
     done = understudy(*args, "--rewards", "box", "--window", "32", "--out", "a", cwd=tmp_path)
