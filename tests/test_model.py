@@ -15,6 +15,7 @@ from understudy.occupancy import Points
 evaluate = jax.jit(models.evaluate)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(seeds, st.booleans(), st.integers(0, 60))
 def test_counted_evaluation_is_the_papers_recursion(seed, shared, visits):

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -11,7 +12,7 @@ from understudy.errors import UserError
 from understudy.mdp import MDP
 
 Table = Mapping[
-    int, Mapping[int, Sequence[tuple[float, int, float, bool]]]
+    int, Mapping[int, Sequence[tuple[Any, ...]]]
 ]  # P[s][a] = [(p, s', r, terminated), …]
 
 
