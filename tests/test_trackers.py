@@ -56,6 +56,7 @@ def histories(folder):
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_both_are_told_every_row(tmp_path):
     prepare(tmp_path)

@@ -256,6 +256,7 @@ def test_bad_settings(change, says):
         vectors.plan(basis.parse("fourier:1", LOW, -LOW, 2), VectorConfig(**change))
 
 
+@pytest.mark.slow
 def test_train_and_evaluate_on_the_command_line(tmp_path):
     args = ("train", "CartPole-v1", "--features", "fourier:1", "--interactions", "400")
     done = understudy(*args, "--out", "a", "--json", cwd=tmp_path)
