@@ -27,7 +27,7 @@ docs: $(EXTRAS)  ## the documentation, to site/index.html; a broken link fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict -q
 
 package: $(READY)  ## wheel and sdist, installed into an empty environment and used; minutes
-	bash tests/distribution.sh
+	$(COMPILED) bash tests/distribution.sh
 
 benchmark: $(READY)  ## the compiled learner beside a plain NumPy loop
 	$(BIN)/python benchmarks/tabular.py

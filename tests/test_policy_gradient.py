@@ -55,6 +55,7 @@ def sampled_gradients(mdp, pi, mu, Q, walkers, steps):
     return np.asarray(each)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [1, 3, 4, 6, 8])
 def test_sampled_gradient_has_the_exact_one_as_its_mean(steps):
     """Whole trajectories (4 and 8 steps with H = 4), and segments that start at any stage."""

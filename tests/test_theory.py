@@ -194,7 +194,7 @@ def slow(*args):
     "args",
     [
         slow("--batch", "1", "--window", "1", "--steps", "theory", "--interactions", "1800"),
-        ("--batch", "2", "--window", "8", "--steps", "theory", "--interactions", "3600"),
+        slow("--batch", "2", "--window", "8", "--steps", "theory", "--interactions", "3600"),
         slow("--batch", "1", "--window", "all", "--interactions", "1800"),
         slow("--batch", "1", "--interactions", "1800"),
         ("--window", "32", "--interactions", "1000"),
