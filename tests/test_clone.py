@@ -70,14 +70,16 @@ def points(n, key=0):
     return Transitions(obs, action, obs, jnp.zeros(n, bool))
 
 
-def moved(apart, steps=40, **changes):
+def moved(apart, steps=40, *, terminates=False, **changes):
     """How far the actor goes from where it began, by KL, and whether its anchor went with it."""
     settings = learner.settle(dataclasses.replace(CONFIG, **changes))
     state = learner.init(settings, 3, 2, discrete=False, key=KEY)
     begun, expert = state.agent.actor, points(64, key=5)
     at = begun.at(expert.obs)
     before = jax.tree.map(np.asarray, begun)
-    state = dataclasses.replace(state, apart=jnp.asarray(apart, jnp.float32))
+    state = dataclasses.replace(
+        state, apart=jnp.asarray(apart, jnp.float32), terminates=jnp.asarray(terminates)
+    )
     for i in range(steps):
         state, _ = learner.step(state, points(4, key=10 + i), expert, settings=settings)
     kl = float(jnp.mean(state.agent.actor.at(expert.obs).kl(at)))
@@ -104,6 +106,7 @@ def test_where_there_is_no_time_to_learn_anew_a_poor_clone_is_held_to():
 def test_a_clone_that_is_lost_is_let_go():
     assert moved(apart=learner.LOST, steps=9)[1]  # the policy before lies ten iterations back
     assert not moved(apart=learner.LOST, steps=10)[1]
+    assert not moved(apart=learner.LOST, steps=9, terminates=True)[1]
 
 
 def test_letting_go_changes_what_it_says():

@@ -179,7 +179,8 @@ def step(
     critics."""
     config = settings.config
     anew = config.warm_start == "clone" and config.interactions >= ANEW
-    if moving and anew and float(state.apart) >= LOST:
+    # Where episodes end early, the expert's points say what staying alive is worth: they stay.
+    if moving and anew and float(state.apart) >= LOST and not bool(state.terminates):
         state, settings = let_go(state, settings)
     return iterate(state, practised, expert, settings=settings, moving=moving)
 
