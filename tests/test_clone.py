@@ -98,7 +98,7 @@ def test_a_clone_that_passes_for_the_expert_is_held_to():
 
 @pytest.mark.slow
 def test_where_there_is_no_time_to_learn_anew_a_poor_clone_is_held_to():
-    assert moved(apart=0.5, steps=2, interactions=800)[1]
+    assert moved(apart=3.0, steps=2, interactions=800)[1]
     assert not moved(apart=0.5, steps=2)[1]
 
 

@@ -130,10 +130,9 @@ def test_commands_work(page, tmp_path, monkeypatch):
     if page.stem == "demonstrations":  # which makes a file of its own out of this one
         Path("mine.npz").unlink()
         shell.run("understudy demos record CartPole-v1 --player mine:act --out mine.csv")
+        shell.run("understudy train Hopper-v5 --method bc --trajectories 1 --episodes 1")
     if page.stem == "experiments":
         shell.run("understudy train EmptyRoom-9x9 --interactions 100")
-    if page.stem == "demonstrations":
-        shell.run("understudy train Hopper-v5 --method bc --trajectories 1 --episodes 1")
     for line in commands(page):
         if not any(re.match(pattern, line) for pattern in ELSEWHERE):
             shell.run(smaller(line))

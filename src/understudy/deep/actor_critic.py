@@ -89,7 +89,7 @@ def init(
     acting, judging = jax.random.split(key)
     pi = actor(observations, actions, tuning.hidden, discrete=discrete, key=acting)
     Q = critic(observations, actions, tuning.hidden, norm=tuning.norm, key=judging)
-    log_alpha = jnp.log(jnp.asarray(max(tuning.entropy, 1e-8), jnp.float32))
+    log_alpha = log_of(tuning.entropy)
     return Agent(
         actor=pi,
         anchor=jax.tree.map(jnp.copy, pi),  # buffers of their own, as the step gives them away
@@ -100,6 +100,11 @@ def init(
         critic_moments=adam.moments(Q, tuning.critic_rate),
         alpha_moments=adam.moments(log_alpha, tuning.actor_rate),
     )
+
+
+def log_of(entropy: float) -> Float32[Array, ""]:
+    """log α of a weight of the entropy, finite where that is zero."""
+    return jnp.log(jnp.asarray(max(entropy, 1e-8), jnp.float32))
 
 
 def improve(

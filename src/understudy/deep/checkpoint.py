@@ -26,18 +26,17 @@ def named(tree: Any) -> dict[str, np.ndarray]:
 def save(path: Path, arrays: dict[str, np.ndarray], about: dict[str, Any]) -> None:
     """To a draft's path; the caller moves it into place."""
     said = json.dumps(about, allow_nan=False)
-    told = {"format": FORMAT, "about": said, "checksum": checksum(arrays, said)}
-    save_file({k: np.asarray(x, order="C") for k, x in arrays.items()}, path, metadata=told)
+    laid = {k: np.asarray(x, order="C") for k, x in arrays.items()}
+    save_file(laid, path, {"format": FORMAT, "about": said, "checksum": checksum(laid, said)})
 
 
 def checksum(arrays: dict[str, np.ndarray], said: str) -> str:
     """Of every array, its name and type, and of what is said of them."""
-    sum = hashlib.blake2b(said.encode(), digest_size=16)
-    for name in sorted(arrays):
-        x = np.ascontiguousarray(arrays[name])
-        sum.update(f"\0{name}\0{x.dtype}\0{arrays[name].shape}\0".encode())
-        sum.update(x.data)
-    return sum.hexdigest()
+    digest = hashlib.blake2b(said.encode(), digest_size=16)
+    for name, x in sorted(arrays.items()):
+        digest.update(f"\0{name}\0{x.dtype}\0{x.shape}\0".encode())
+        digest.update(x.data)
+    return digest.hexdigest()
 
 
 def load(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -194,8 +194,8 @@ def let_go(state: State, settings: Settings) -> tuple[State, Settings]:
     )
     tuning = dataclasses.replace(settings.tuning, kl=config.kl)
     if config.entropy is not None:
-        alpha = jnp.log(jnp.asarray(2.5 * config.entropy, jnp.float32))
-        state = eqx.tree_at(lambda s: s.agent.log_alpha, state, alpha)
+        log_alpha = players.log_of(2.5 * config.entropy)
+        state = eqx.tree_at(lambda s: s.agent.log_alpha, state, log_alpha)
     return state, settings._replace(config=config, tuning=tuning)
 
 

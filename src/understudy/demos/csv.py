@@ -32,7 +32,7 @@ def read(path: str | Path) -> Demonstrations:
         raise UserError(f"Demonstrations file {path} cannot be read: {error}.") from None
 
 
-def _read(rows: list[dict[str | Any, str | Any]], names: list[str]) -> Demonstrations:
+def _read(rows: list[dict[Any, Any]], names: list[str]) -> Demonstrations:
     seen, taken = _columns(names, "observation"), _columns(names, "action")
     if "episode" not in names:
         raise ValueError("it lacks the column 'episode'")

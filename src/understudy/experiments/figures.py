@@ -123,9 +123,7 @@ def curves(
                 place.axhline(float(np.mean(cloned)), label="cloning alone", **grey)
             place.set_title(panel_title(env))
             place.set_xlim(0, end)
-            if (
-                place.get_ylim()[0] > 0
-            ):  # a panel that begins elsewhere makes ripples look like waves
+            if place.get_ylim()[0] > 0:  # begun elsewhere, ripples would look like waves
                 place.set_ylim(bottom=0)
             place.yaxis.set_major_locator(ticker.MaxNLocator(7, steps=[1, 2, 5, 10]))
             place.xaxis.set_major_locator(ticker.MaxNLocator(4, prune="upper"))
