@@ -1,6 +1,7 @@
-"""The command line as users meet it: in a process of its own."""
+"""The command line as users meet it."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from understudy import cli
 from understudy.demos import npz
 from understudy.envs.empty_room import demonstrations
 
@@ -105,7 +107,6 @@ BAD = [
     (("train", "EmptyRoom-3x3", "--seed", "4294967296"), "seed is 4294967296"),
     (("train", "EmptyRoom-3x3", "--sigma", "1e308", "--out", "[/x]"), "policy became NaN"),
     (("train", "EmptyRoom-3x3", "--window", "2", "--beta", "0", "0", "1"), "3 weights"),
-    (("train", "Pendulum-v1"), "--demos"),
     (("evaluate", "nowhere"), "nowhere"),
     (("evaluate", "."), "does not exist"),
     (("reproduce", "fig1", "--out", "file/fig"), "output folder"),
@@ -113,19 +114,46 @@ BAD = [
 ]
 
 
+@pytest.fixture
+def said(monkeypatch, capsys):
+    """The same in this process, which is there already: code, output and errors."""
+
+    def leave(code):
+        raise SystemExit(code)
+
+    monkeypatch.setattr(os, "_exit", leave)
+
+    def call(*args, cwd):
+        monkeypatch.chdir(cwd)
+        monkeypatch.setattr(sys, "argv", ["understudy", *args])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        return left.value.code, *capsys.readouterr()
+
+    return call
+
+
 @pytest.mark.parametrize(("args", "names"), BAD, ids=[" ".join(args) for args, _ in BAD])
-def test_bad_input_is_one_sentence_and_code_two(args, names, tmp_path):
+def test_bad_input_is_one_sentence_and_code_two(args, names, tmp_path, said):
     (tmp_path / "file").write_text("")
     npz.write(tmp_path / "large.npz", demonstrations(5))  # of a larger room
     before = files(tmp_path)
-    done = understudy(*args, cwd=tmp_path)
-    assert done.returncode == 2, done.stderr
-    assert names in " ".join(done.stderr.replace("│", " ").split())
-    assert "Traceback" not in done.stderr
-    assert done.stderr.startswith("understudy: ")
-    assert len(done.stderr.splitlines()) == 1
+    code, output, error = said(*args, cwd=tmp_path)
+    assert (code, output) == (2, ""), error
+    assert names in " ".join(error.replace("│", " ").split())
+    assert error.startswith("understudy: ")
+    assert len(error.splitlines()) == 1
     assert files(tmp_path) == before
-    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("env", "names"), [("NoSuchEnv-v0", "NoSuchEnv"), ("Pendulum-v1", "--demos")]
+)
+def test_bad_input_leaves_a_shell_with_code_two(tmp_path, env, names):
+    done = understudy("train", env, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert names in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_corrupt_policy_is_refused(tmp_path):

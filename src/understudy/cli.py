@@ -302,13 +302,30 @@ class SweepFile:
     """A TOML file of envs, seeds, [config] for all runs, [grid] of lists (docs/experiments.md)."""
     out: Path | None = None
     """Where the runs go, a folder each; runs/NAME if not given."""
+    on: str = "local"
+    """Where they run: 'local'; 'ray', a Ray started for them here; or a cluster that exists:
+    'auto', 'ray://HOST:PORT' or 'HOST:PORT'."""
+    cores: int | None = None
+    """On a cluster: cores of each run (1)."""
+    gpus: float | None = None
+    """On a cluster: GPUs of each run, or a share of one (0)."""
+    retries: int | None = None
+    """On a cluster: how often a run that was lost with its node is begun again, from its checkpoint
+    (3)."""
+    share: str | None = None
+    """On a cluster whose nodes have no folder in common: a place that all of them see, as fsspec
+    writes it (s3://…, gs://…, file:///…); --out is then a copy of it here."""
+    checkpoint: float | None = None
+    """Seconds between checkpoints of runs with networks (60)."""
     json: Json = False
 
     def main(self) -> None:
-        from understudy.experiments import console, sweep
+        from understudy.experiments import cluster, console, sweep
 
+        on = cluster.chosen(self.on, self.cores, self.gpus, self.retries, self.share)
         asked = sweep.read(self.file)
-        done = sweep.run(asked, self.out or Path("runs") / asked.name)
+        out = self.out or Path("runs") / asked.name
+        done = sweep.run(asked, out, on, self.checkpoint)
         console.say(
             f"{done['runs']} runs, {done['resumed']} of them from before, "
             f"{done['seconds']:.1f} s. See them with: understudy report {done['out']}"

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float32, Int, Key
 
+from understudy import devices, practice
 from understudy import mdp as mdps
-from understudy import practice
 from understudy.mdp import MDP
 from understudy.practice import sampled_return
 from understudy.theory import ledger as ledgers
@@ -178,8 +178,12 @@ def run(
 ) -> Run:
     """A whole run, in `pieces` calls of one compiled program; `progress(updates)` after each.
 
-    More than one piece lets a progress bar move and Ctrl-C through; the results are the same.
+    More than one piece lets a progress bar move and Ctrl-C through; the results are the same. The
+    batch is dealt out over all devices.
     """
+    runs = len(keys)
+    keys, settings = devices.deal((keys, settings), runs)
+    problem = devices.copy_to_all(problem)
     size = -(-len(marks) // pieces)
     state, measured = start(learner, problem, protocol, keys=keys), []
     for first in range(0, len(marks), size):
@@ -191,4 +195,5 @@ def run(
         state = jax.block_until_ready(done.state)
         measured.append(jax.tree.map(operator.itemgetter(np.s_[:, : len(piece)]), done.measured))
         progress(int(piece[-1]))
-    return Run(state, *jax.tree.map(lambda *x: jnp.concatenate(x, axis=1), *measured))
+    whole = Run(state, *jax.tree.map(lambda *x: jnp.concatenate(x, axis=1), *measured))
+    return devices.gather(whole, runs)

@@ -18,6 +18,10 @@ except ImportError:  # not on Windows
     fcntl = None
 
 
+class Occupied(UserError):
+    """Another process is at work there."""
+
+
 @contextlib.contextmanager
 def output_folder(path: Path) -> Iterator[Path]:
     """Make `path` ready to be written, before any work is spent; if the work then fails, take
@@ -56,7 +60,7 @@ def workplace(path: Path) -> Iterator[Path]:
             try:
                 fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise UserError(
+                raise Occupied(
                     f"Another process is at work in {path}; wait for it, or choose --out."
                 ) from None
             except OSError:  # a file system without locks

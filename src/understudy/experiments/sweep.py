@@ -30,6 +30,7 @@ from understudy.deep.config import PRESETS, DeepConfig, check_deep
 from understudy.envs import kind
 from understudy.errors import UserError
 from understudy.experiments import store
+from understudy.experiments.cluster import Cluster
 
 
 @dataclass(frozen=True)
@@ -70,16 +71,22 @@ def _changes(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def run(sweep: Sweep, out: Path) -> dict[str, Any]:
-    """Run what is not done yet, each run in a folder of its own below `out`."""
+def run(
+    sweep: Sweep, out: Path, on: Cluster | None = None, checkpoint: float | None = None
+) -> dict[str, Any]:
+    """Run what is not done yet, each run in a folder of its own below `out`: here, or on a cluster.
+    A deep run keeps where it is every `checkpoint` seconds."""
     with store.workplace(out):
         if isinstance(sweep.config, DeepConfig):
-            from understudy.experiments import sweep_networks
+            from understudy.experiments import rehearsal, sweep_networks
 
-            return sweep_networks.run(sweep, out)
+            seconds = rehearsal.SECONDS if checkpoint is None else checkpoint
+            return sweep_networks.run(sweep, out, on, seconds)
+        if checkpoint is not None:
+            raise UserError("--checkpoint is for runs with networks; those with tables have none.")
         from understudy.experiments import sweep_tables
 
-        return sweep_tables.run(sweep, out)
+        return sweep_tables.run(sweep, out, on)
 
 
 # --- from a file ---------------------------------------------------------------------------

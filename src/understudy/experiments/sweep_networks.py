@@ -1,24 +1,23 @@
-"""A sweep of deep runs: a process a core, one run at a time in each.
+"""A sweep of deep runs, each a task: on this machine's cores, or on a Ray cluster.
 
 A run is a rehearsal and resumes exactly, so a sweep that was stopped goes on in the middle of each.
 What fails is told at the end, and does not keep the others from running.
 """
 
+import contextlib
+import functools
 import json
-import multiprocessing
-import os
-import threading
 import time
-from concurrent.futures import Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
-from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from typing import Any
 
 from understudy.deep import learner
 from understudy.deep.config import DeepConfig
 from understudy.errors import UserError
-from understudy.experiments import console, deep_train, runs
+from understudy.experiments import cluster, console, deep_train, rehearsal, runs, workers
+from understudy.experiments.cluster import Cluster
+from understudy.experiments.shared import Place
 from understudy.experiments.sweep import Sweep
 from understudy.imitation import keys_of
 
@@ -37,17 +36,25 @@ class Asked:
         return runs.done(self.folder)
 
 
-def run(sweep: Sweep, out: Path) -> dict[str, Any]:
+def run(
+    sweep: Sweep, out: Path, on: Cluster | None = None, checkpoint: float = rehearsal.SECONDS
+) -> dict[str, Any]:
     """Run what is not done yet, each run in a folder of its own below `out`."""
-    done = work(_asked(sweep, out))
+    done = work(_asked(sweep, out), on, checkpoint)
     if failed := done.pop("failed"):
         raise UserError(f"{len(failed)} of {done['runs']} runs failed; the first: {failed[0]}")
     return {"sweep": sweep.name, "out": str(out), **done}
 
 
-def work(asked: list[Asked]) -> dict[str, Any]:
+def work(
+    asked: list[Asked], on: Cluster | None = None, checkpoint: float = rehearsal.SECONDS
+) -> dict[str, Any]:
     """Run what is not done yet; what was done, where, and what failed."""
     begun = time.perf_counter()
+    share = None if on is None else on.share
+    if share is not None:
+        for one in asked:
+            share.fetch(one.folder)
     left = [one for one in asked if not one.done]
     failed: list[str] = []
     with console.bar() as bar:
@@ -55,11 +62,16 @@ def work(asked: list[Asked]) -> dict[str, Any]:
         total = sum(one.config.interactions for one in left)
         practice = bar.add_task("interactions", total=total)
 
-        def ended(one: Asked, future: Future[Any]) -> None:
-            if isinstance(error := future.exception(), UserError):
+        def ended(place: int, error: BaseException | None) -> None:
+            one = left[place]
+            if share is not None:
+                share.fetch(one.folder)
+            if isinstance(error, UserError):
                 failed.append(f"{one.folder.name}: {error}")
             elif error is not None:
                 raise error
+            elif not one.done:
+                failed.append(f"{one.folder.name}: it ended, but not in a folder that is seen here")
             bar.advance(running)
             if not console.err.is_terminal:
                 console.say(f"{one.folder.name}: {_reached(one)}")
@@ -67,8 +79,11 @@ def work(asked: list[Asked]) -> dict[str, Any]:
         def tell() -> None:
             bar.update(practice, completed=sum(_latest(one)[0] for one in left))
 
-        if left:
-            _work_off(left, ended, tell)
+        tasks = [functools.partial(_train, one, checkpoint, share) for one in left]
+        if tasks and on is None:
+            workers.work_off(tasks, ended, tell)
+        elif tasks and on is not None:
+            cluster.work_off(on, tasks, ended, tell)
     return {
         "runs": len(asked),
         "failed": failed,
@@ -104,50 +119,9 @@ def _asked(sweep: Sweep, out: Path) -> list[Asked]:
     return listed
 
 
-def _work_off(left: list[Asked], ended: Any, tell: Any) -> None:
-    """All of them on all cores."""
-    fresh = multiprocessing.get_context("spawn")  # a forked JAX would hang
-    cores = len(_cores())
-    turn = fresh.Value("i", 0)
-    with ProcessPoolExecutor(cores, fresh, initializer=_settle, initargs=(turn,)) as pool:
-        waiting = {pool.submit(_train, one): one for one in left}
-        try:
-            while waiting:
-                for future in wait(waiting, timeout=1).done:
-                    ended(waiting.pop(future), future)
-                tell()
-        except BaseException:
-            for process in (pool._processes or {}).values():  # ours, and busy for minutes more
-                process.terminate()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def _settle(turn: "Synchronized[int]") -> None:
-    """A worker keeps to one core, says nothing, and ends when the sweep does."""
-    with turn.get_lock():
-        place, turn.value = turn.value, turn.value + 1
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {_cores()[place % len(_cores())]})
-    console.err.quiet = True
-    threading.Thread(target=_watch_parent, daemon=True).start()
-
-
-def _watch_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)  # the run goes on from its checkpoint with the next sweep
-
-
-def _cores() -> list[int]:
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
-
-
-def _train(one: Asked) -> None:
-    deep_train.train(one.env, one.config, **one.options, out=one.folder)
+def _train(one: Asked, checkpoint: float, share: Place | None) -> None:
+    with share.keeping(one.folder, checkpoint) if share else contextlib.nullcontext():
+        deep_train.train(one.env, one.config, **one.options, out=one.folder, checkpoint=checkpoint)
 
 
 def _latest(one: Asked) -> tuple[int, float]:

@@ -1,6 +1,7 @@
 """A sweep of tables: seeds are batched, equal shapes share a compiled program."""
 
 import dataclasses
+import functools
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,9 @@ import numpy as np
 from understudy.config import Config
 from understudy.envs import catalog
 from understudy.errors import UserError
-from understudy.experiments import account, console, runner, runs
+from understudy.experiments import account, cluster, console, runner, runs
+from understudy.experiments.cluster import Cluster
+from understudy.experiments.shared import Place
 from understudy.experiments.sweep import Sweep
 from understudy.experiments.train import Expert, choose_expert
 from understudy.imitation import Plan, expert_return, keys_of, plan, pose
@@ -34,12 +37,18 @@ class Cell:
         return [i for i, folder in enumerate(self.folders) if not runs.done(folder)]
 
 
-def run(sweep: Sweep, out: Path) -> dict[str, Any]:
+def run(sweep: Sweep, out: Path, on: Cluster | None = None) -> dict[str, Any]:
     """Run what is not done yet, each run in a folder of its own below `out`."""
+    return here(sweep, out) if on is None else there(sweep, out, on)
+
+
+def here(sweep: Sweep, out: Path, only: int | None = None) -> dict[str, Any]:
+    """On this machine, all cells of the sweep, or `only` the one of that place."""
     begun = time.perf_counter()
     cells = _cells(sweep, out)
-    waiting = {id(cell.job): (cell, len(left)) for cell in cells if (left := cell.left)}
-    total = sum(len(cell.folders) for cell in cells)
+    asked = cells if only is None else [cells[only]]
+    waiting = {id(cell.job): (cell, len(left)) for cell in asked if (left := cell.left)}
+    total = sum(len(cell.folders) for cell in asked)
     left = sum(count for _, count in waiting.values())
     with console.bar() as bar:
         compiling = bar.add_task("compiling programs", total=None, visible=left > 0)
@@ -74,11 +83,61 @@ def run(sweep: Sweep, out: Path) -> dict[str, Any]:
         "out": str(out),
         "runs": total,
         "resumed": total - left,
-        "folders": [str(folder) for cell in cells for folder in cell.folders],
+        "folders": [str(folder) for cell in asked for folder in cell.folders],
         "seconds": round(time.perf_counter() - begun, 3),
         "compile_seconds": round(done.compile_seconds, 3),
         "run_seconds": round(done.run_seconds, 3),
     }
+
+
+def there(sweep: Sweep, out: Path, on: Cluster) -> dict[str, Any]:
+    """On a cluster, a cell a task. Each runs in the program that all cells share, so the results
+    are those of this machine."""
+    begun = time.perf_counter()
+    cells = _cells(sweep, out)
+    fetch = (lambda folder: None) if on.share is None else on.share.fetch
+    for cell in cells:
+        for folder in cell.folders:
+            fetch(folder)
+    places = [place for place, cell in enumerate(cells) if cell.left]
+    total = sum(len(cell.folders) for cell in cells)
+    left = sum(len(cells[place].left) for place in places)
+    failed: list[str] = []
+    with console.bar() as bar:
+        running = bar.add_task("runs", total=total, completed=total - left)
+
+        def ended(task: int, error: BaseException | None) -> None:
+            cell = cells[places[task]]
+            for folder in cell.folders:
+                fetch(folder)
+            if error is not None and not isinstance(error, UserError):
+                raise error
+            if error is not None or cell.left:
+                why = error or "it ended, but not in a folder that is seen here"
+                failed.append(f"{cell.folders[0].name}: {why}")
+            bar.update(running, completed=sum(len(c.folders) - len(c.left) for c in cells))
+
+        tasks = [functools.partial(_at_node, sweep, out, place, on.share) for place in places]
+        if tasks:
+            cluster.work_off(on, tasks, ended, lambda: None)
+    if failed:
+        raise UserError(f"{len(failed)} of {len(cells)} settings failed; the first: {failed[0]}")
+    return {
+        "sweep": sweep.name,
+        "out": str(out),
+        "runs": total,
+        "resumed": total - left,
+        "folders": [str(folder) for cell in cells for folder in cell.folders],
+        "seconds": round(time.perf_counter() - begun, 3),
+    }
+
+
+def _at_node(sweep: Sweep, out: Path, place: int, share: Place | None) -> None:
+    """One cell's task."""
+    done = here(sweep, out, place)
+    if share is not None:
+        for folder in done["folders"]:
+            share.bring(Path(folder))
 
 
 def _cells(sweep: Sweep, out: Path) -> list[Cell]:
