@@ -1,4 +1,4 @@
-"""The one exception for bad input."""
+"""The exception for bad input, and for settings that lead nowhere."""
 
 
 class UserError(ValueError):
@@ -6,3 +6,7 @@ class UserError(ValueError):
 
     The command line prints it without a traceback and exits with code 2.
     """
+
+
+class Diverged(UserError):
+    """Something became NaN: the same settings would lead there again."""

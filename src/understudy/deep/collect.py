@@ -14,7 +14,7 @@ import numpy as np
 from understudy.deep import world as worlds
 from understudy.deep.scaling import Scaling
 from understudy.deep.world import Taken
-from understudy.errors import UserError
+from understudy.errors import Diverged, UserError
 
 Act = Callable[[np.ndarray], np.ndarray]  # observations (lanes, S) → actions (lanes, A)
 Make = Callable[[], gymnasium.Env]
@@ -49,9 +49,7 @@ class Collector:
             obs = self.scaling.obs(np.stack([lane.obs for lane in self.lanes]))
             action = act(obs)
             if not np.isfinite(action).all():
-                raise UserError(
-                    f"The policy's action in {self.name} became NaN; use smaller steps."
-                )
+                raise Diverged(f"The policy's action in {self.name} became NaN; use smaller steps.")
             taken = self.scaling.decode(action)
             after, rewards, ends = zip(
                 *(self._step(i, taken[i]) for i in range(len(self.lanes))), strict=True

@@ -187,10 +187,14 @@ def step(
 
 def let_go(state: State, settings: Settings) -> tuple[State, Settings]:
     """Away from a clone that is lost: a weaker pull to the policy before, and that one further
-    back, more entropy, and a batch of the agent's own practice."""
+    back, more entropy, batches of the agent's own practice, and twice as many of them."""
     config = settings.config
     config = dataclasses.replace(
-        config, kl=config.kl / 5, anchor=10 * config.anchor, demo_share=config.demo_share / 8
+        config,
+        kl=config.kl / 5,
+        anchor=10 * config.anchor,
+        demo_share=config.demo_share / 8,
+        policy_steps=2 * config.policy_steps,
     )
     tuning = dataclasses.replace(settings.tuning, kl=config.kl)
     if config.entropy is not None:

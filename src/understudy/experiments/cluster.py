@@ -7,6 +7,8 @@ the folder that all nodes see. Ray itself is the extra `[ray]`, imported when it
 import contextlib
 import os
 import re
+import socket
+import tempfile
 import threading
 import time
 import warnings
@@ -114,8 +116,9 @@ def joined(cluster: Cluster) -> Iterator[Any]:
                 **quiet,
             )
         else:
+            _knock(cluster.address)
             ray.init(address=cluster.address, **quiet)
-    except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise UserError(
             f"Cannot join the Ray cluster {cluster.address}: {_first_line(error)}"
         ) from None
@@ -124,6 +127,17 @@ def joined(cluster: Cluster) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Whether anybody is there: Ray itself would wait for many minutes. For "auto" that is the
+    cluster that this machine was told of, which may be long gone."""
+    if address == "auto":
+        noted = Path(tempfile.gettempdir()) / "ray" / "ray_current_cluster"
+        address = os.environ.get("RAY_ADDRESS") or (noted.read_text() if noted.exists() else "")
+    host, _, port = address.removeprefix("ray://").strip().rpartition(":")
+    if port.isdecimal():
+        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 def _tell_whether_it_fits(ray: Any, cluster: Cluster) -> None:

@@ -26,7 +26,7 @@ from understudy.deep.evaluation import Evaluator
 from understudy.deep.policy import Policy
 from understudy.deep.scaling import Scaling
 from understudy.demos import Demonstrations
-from understudy.errors import UserError
+from understudy.errors import Diverged, UserError
 from understudy.experiments import console, runs, store, trackers
 from understudy.experiments.trackers import Tracker
 
@@ -149,8 +149,9 @@ def run(
         task = bar.add_task(f"{request['env']}, interactions", total=total)
         bar.update(task, completed=place.interactions)
         try:
-            if place.interactions == 0:
+            if place.metrics == 0:
                 measure({})
+                keep(folder, place, collector)
             else:
                 for row in runs.metrics(folder):
                     tell(row)
@@ -159,14 +160,20 @@ def run(
                 practised = collector.practise(act, method.fresh)
                 place.state, info = method.step(place.state, practised, place.interactions)
                 place.interactions += each
+                refuse_nan(info)
                 if place.interactions in marks:
-                    refuse_nan(info)
                     measure(info)
                 bar.update(task, completed=place.interactions)
                 if time.perf_counter() - saved >= schedule.checkpoint_seconds:
-                    refuse_nan(info)
                     place.seconds, saved = time.perf_counter() - begun, time.perf_counter()
                     keep(folder, place, collector)
+        except Diverged as error:
+            when = f"in iteration {place.interactions // each:,}"
+            told, _ = checkpoint.load(folder / CHECKPOINT)
+            kept = f"the state of {told['interactions']:,} interactions is kept in {CHECKPOINT}"
+            sentence = f"{str(error).rstrip('.')} ({when}; {kept})."
+            runs.fail(folder, sentence, interactions=place.interactions)
+            raise Diverged(sentence) from error
         except UserError as error:
             when = f"at {place.interactions:,} interactions"
             there = (folder / CHECKPOINT).exists()
@@ -201,6 +208,8 @@ def finished(folder: Path, request: Mapping[str, Any]) -> bool:
     if not any(folder.iterdir()):
         return False
     if runs.same(folder, request):
+        if sentence := runs.failure(folder):
+            raise Diverged(f"The run in {folder} has failed before: {sentence}")
         return runs.done(folder)
     raise UserError(f"The folder {folder} holds something else than this run; choose --out.")
 
@@ -243,7 +252,7 @@ def keep(folder: Path, place: Place, collector: Collector) -> None:
     arrays |= {f"state{name}": x for name, x in checkpoint.named(place.state).items()}
     for name, x in arrays.items():
         if x.dtype.kind == "f" and not np.isfinite(x).all():
-            raise UserError(f"The learner's {name} became NaN; use smaller steps")
+            raise Diverged(f"The learner's {name} became NaN; use smaller steps")
     arrays |= {f"best{name}": x for name, x in checkpoint.named(place.best).items()}
     with store.room_for(folder), store.whole(folder / CHECKPOINT) as draft:
         checkpoint.save(draft, arrays, about)
@@ -278,4 +287,4 @@ def evaluate(
 def refuse_nan(info: Mapping[str, Any]) -> None:
     for name, value in info.items():
         if not np.isfinite(np.asarray(value)).all():
-            raise UserError(f"The learner's {name.replace('_', ' ')} became NaN; use smaller steps")
+            raise Diverged(f"The learner's {name.replace('_', ' ')} became NaN; use smaller steps")

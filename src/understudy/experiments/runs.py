@@ -1,10 +1,12 @@
 """Runs on disk. A run's folder holds
 
 - `config.json`: what was asked, which is the run's identity, and the versions that ran it;
-- `metrics.jsonl`: a line a mark, appended as the run goes: interactions, updates, return, regret;
+- `metrics.jsonl`: a line a mark, appended as the run goes: interactions, updates, return, regret,
+  and the checksum of all that;
 - `policy.safetensors`: the policy and the reward reached;
 - `replay.safetensors`, where asked for: at each mark the visits and the mean reward, (marks, S, A);
-- `done.json`: the summary, written last. A folder without it is a run that was stopped.
+- `done.json`: the summary, written last. A folder without it is a run that was stopped, or, where
+  it has `failed.json` in its place, one that cannot go on, and why.
 """
 
 import dataclasses
@@ -20,6 +22,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from safetensors import SafetensorError
@@ -32,6 +35,7 @@ from understudy.errors import UserError
 from understudy.experiments import store
 
 MARKER = "done.json"
+FAILED = "failed.json"
 
 
 @dataclass(frozen=True)
@@ -157,6 +161,11 @@ def done(folder: Path) -> bool:
     return True
 
 
+def ended(folder: Path) -> bool:
+    """Whether there is nothing left to do: the run is done, or it cannot go on."""
+    return done(folder) or failure(folder) is not None
+
+
 def summary(folder: Path) -> dict[str, Any]:
     """What the marker says of a finished run."""
     try:
@@ -166,7 +175,21 @@ def summary(folder: Path) -> dict[str, Any]:
             return marker
     except (OSError, ValueError, AttributeError, TypeError, RecursionError):
         pass
+    if sentence := failure(folder):
+        raise UserError(f"The run {folder} failed: {sentence}")
     raise UserError(f"The run {folder} has not finished, or a file of it was cut short.")
+
+
+def fail(folder: Path, sentence: str, **about: Any) -> None:
+    """The run cannot go on: its settings lead to NaN, and would again."""
+    store.write_json(folder / FAILED, {"failed": sentence, **about})
+
+
+def failure(folder: Path) -> str | None:
+    """Why the run in `folder` cannot go on, if it cannot."""
+    if not (folder / FAILED).exists():
+        return None
+    return str(store.read_json(folder / FAILED, "The failure").get("failed"))
 
 
 def same(folder: Path, request: Mapping[str, Any]) -> bool:
@@ -188,15 +211,25 @@ def begin(folder: Path, request: Mapping[str, Any]) -> None:
 
 
 def append(folder: Path, rows: list[dict[str, Any]]) -> int:
-    """Add lines to the metrics; returns how many bytes they are."""
-    lines = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode()
+    """Add lines to the metrics, each with its checksum; returns how many bytes they are."""
+    bodies = [json.dumps(row, allow_nan=False) for row in rows]
+    lines = "".join(f'{body[:-1]}, "crc32": {crc32(body.encode())}}}\n' for body in bodies).encode()
     with (folder / "metrics.jsonl").open("ab") as file:
         return file.write(lines)
 
 
 def metrics(folder: Path) -> list[dict[str, Any]]:
-    """The lines of the metrics."""
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    """The lines of the metrics, checked; those of older versions have no checksum."""
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    for number, row in enumerate(rows, start=1):
+        asked = row.pop("crc32", None)
+        if asked is not None and asked != crc32(json.dumps(row).encode()):
+            raise UserError(
+                f"The run {folder} is damaged: line {number} of its metrics.jsonl does not fit its "
+                f"checksum."
+            )
+    return rows
 
 
 def finish(

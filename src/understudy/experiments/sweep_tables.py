@@ -34,7 +34,7 @@ class Cell:
     @property
     def left(self) -> list[int]:
         """The places of the runs that have not finished."""
-        return [i for i, folder in enumerate(self.folders) if not runs.done(folder)]
+        return [i for i, folder in enumerate(self.folders) if not runs.ended(folder)]
 
 
 def run(sweep: Sweep, out: Path, on: Cluster | None = None) -> dict[str, Any]:
@@ -78,6 +78,7 @@ def here(sweep: Sweep, out: Path, only: int | None = None) -> dict[str, Any]:
             compiled=compiled,
             progress=lambda more: bar.advance(practice, more),
         )
+    _refuse_failed(asked)
     return {
         "sweep": sweep.name,
         "out": str(out),
@@ -120,6 +121,7 @@ def there(sweep: Sweep, out: Path, on: Cluster) -> dict[str, Any]:
         tasks = [functools.partial(_at_node, sweep, out, place, on.share) for place in places]
         if tasks:
             cluster.work_off(on, tasks, ended, lambda: None)
+    _refuse_failed(cells)
     if failed:
         raise UserError(f"{len(failed)} of {len(cells)} settings failed; the first: {failed[0]}")
     return {
@@ -134,10 +136,12 @@ def there(sweep: Sweep, out: Path, on: Cluster) -> dict[str, Any]:
 
 def _at_node(sweep: Sweep, out: Path, place: int, share: Place | None) -> None:
     """One cell's task."""
-    done = here(sweep, out, place)
-    if share is not None:
-        for folder in done["folders"]:
-            share.bring(Path(folder))
+    try:
+        here(sweep, out, place)
+    finally:
+        if share is not None:
+            for folder in _cells(sweep, out)[place].folders:
+                share.bring(folder)
 
 
 def _cells(sweep: Sweep, out: Path) -> list[Cell]:
@@ -170,6 +174,24 @@ def _cells(sweep: Sweep, out: Path) -> list[Cell]:
     return cells
 
 
+def _fail(cell: Cell, i: int, returns: np.ndarray) -> None:
+    """Mark a run whose policy became NaN, so that the sweep can go on without it."""
+    marks, folder = cell.job.plan.marks, cell.folders[i]
+    finite = np.isfinite(returns)
+    first = len(returns) - 1 if finite.all() else int(np.argmin(finite))
+    when = f"between updates {marks[max(first - 1, 0)]:,} and {marks[first]:,}"
+    runs.begin(folder, cell.requests[i])
+    runs.fail(folder, f"The policy became NaN {when}; use smaller step sizes.")
+
+
+def _refuse_failed(cells: list[Cell]) -> None:
+    """What cannot go on is told when all others have ended."""
+    folders = [folder for cell in cells for folder in cell.folders]
+    told = [f"{f.name}: {why}" for f in folders if (why := runs.failure(f))]
+    if told:
+        raise UserError(f"{len(told)} of {len(folders)} runs failed; the first: {told[0]}")
+
+
 def _cost(cell: Cell) -> int:
     p: Plan = cell.job.plan
     return p.iterations * p.protocol.fresh * len(cell.folders)
@@ -187,9 +209,8 @@ def _write(cell: Cell, result: Run) -> int:
     for i in left:
         one = batch.of(i)
         if not np.isfinite(one.policy).all():
-            raise UserError(
-                f"The policy of {cell.folders[i].name} became NaN; use smaller step sizes."
-            )
+            _fail(cell, i, one.returns)
+            continue
         summary = {
             "return": float(one.returns[-1]),
             "expert_return": expert,
