@@ -7,7 +7,7 @@ TORCH := .venv/.torch
 # Tests, and the programs that they start, share what was compiled.
 COMPILED := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.venv/compiled JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.1
 
-.PHONY: demo test test-slow lint docs package benchmark clean
+.PHONY: demo test test-slow fuzz lint docs package benchmark clean
 
 demo: $(READY)  ## learn the three rooms of Figure 1: a table, a picture, and a report to open
 	$(BIN)/understudy reproduce fig1
@@ -17,6 +17,9 @@ test: $(EXTRAS)  ## everything but the slow tests
 
 test-slow: $(TORCH)  ## the tests that take minutes
 	$(COMPILED) $(BIN)/python -m pytest -q -m "slow or torch"
+
+fuzz: $(EXTRAS)  ## 52,500 spoilt files for the readers; a quarter of an hour
+	UNDERSTUDY_FUZZ=3500 $(COMPILED) $(BIN)/python -m pytest -q tests/test_fuzz.py
 
 lint: $(EXTRAS)  ## format, lint and types (pyright needs Node.js)
 	$(BIN)/ruff format --check -q .

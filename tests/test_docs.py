@@ -59,7 +59,7 @@ def test_links_lead_somewhere():
 def test_every_promise_names_a_test_that_exists():
     page = (ROOT / "docs/reliability.md").read_text()
     rows = [row for row in page.splitlines() if "`tests/" in row]
-    assert len(rows) == page.count("\n| ") - 1
+    assert len(rows) == page.count("\n| ") - page.count("\n| promise |")
     for row in rows:
         file = re.findall(r"`(tests/\w+\.py)::", row)[0]
         there = {node.name for node in ast.parse((ROOT / file).read_text()).body

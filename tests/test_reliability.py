@@ -3,11 +3,13 @@
 import contextlib
 import dataclasses
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 
+import jax.numpy as jnp
 import numpy as np
 import probe
 import pytest
@@ -15,10 +17,10 @@ from safetensors.numpy import load_file, save_file
 from test_cli import understudy
 from test_deep_runs import SMALL, results
 
-from understudy.deep import checkpoint
+from understudy.deep import checkpoint, learner
 from understudy.demos import npz
 from understudy.errors import UserError
-from understudy.experiments import deep_train, rehearsal, store
+from understudy.experiments import deep_train, rehearsal, runs, store, sweep
 
 HOLD = """
 import sys, time
@@ -129,6 +131,81 @@ def test_a_checkpoint_of_an_older_format_is_refused_by_name(tmp_path):
     save_file(load_file(path), path, metadata={"format": "1", "about": "{}"})
     with pytest.raises(UserError, match="format '1'; this version of understudy reads '2'"):
         checkpoint.load(path)
+
+
+def test_a_changed_number_in_the_metrics_is_noticed(tmp_path):
+    rows = [{"interactions": n, "return": 0.1 * n, "regret": {"ail": None}} for n in range(4)]
+    runs.append(tmp_path, rows[:3])
+    runs.append(tmp_path, rows[3:])
+    assert runs.metrics(tmp_path) == rows
+    path = tmp_path / "metrics.jsonl"
+    good = path.read_text()
+    path.write_text(good.replace('"return": 0.2,', '"return": 0.3,'))
+    with pytest.raises(UserError, match=r"line 3 of its metrics\.jsonl does not fit"):
+        runs.metrics(tmp_path)
+    path.write_text(re.sub(r', "crc32": \d+', "", good))  # as older versions wrote it
+    assert runs.metrics(tmp_path) == rows
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    """Read-only for root too, as a file system is."""
+    with disk(tmp_path / "fixed", 2**20):
+        remount = ["mount", "-o", "remount,ro", str(tmp_path / "fixed")]
+        subprocess.run(remount, check=True)
+        asked = ("train", "EmptyRoom-3x3", "--interactions", "40", "--out", "fixed/run")
+        done = understudy(*asked, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Cannot write to the output folder fixed/run: Read-only file system" in done.stderr
+
+
+# --- NaN -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def poisoned(monkeypatch):
+    """The learner's loss becomes NaN in its seventh iteration."""
+    step = learner.step
+
+    def spoil(state, *rest, **options):
+        state, info = step(state, *rest, **options)
+        bad = jnp.where(state.k == 7, jnp.nan, info.critic_loss)
+        return state, dataclasses.replace(info, critic_loss=bad)
+
+    monkeypatch.setattr(learner, "step", spoil)
+
+
+def test_nan_is_caught_in_its_iteration_and_the_state_before_it_kept(tmp_path, poisoned):
+    npz.write(tmp_path / "demos.npz", probe.straight())
+
+    def learn(every):
+        demos = str(tmp_path / "demos.npz")
+        deep_train.train("probe:Point", SMALL, demos=demos, out=tmp_path / "run", checkpoint=every)
+
+    with pytest.raises(UserError, match=r"critic loss became NaN.*in iteration 7; .*48 inter"):
+        learn(0.0)
+    told, arrays = checkpoint.load(tmp_path / "run" / rehearsal.CHECKPOINT)
+    assert told["interactions"] == 6 * SMALL.fresh
+    assert all(np.isfinite(x).all() for x in arrays.values() if x.dtype.kind == "f")
+    assert not runs.done(tmp_path / "run")
+    with pytest.raises(UserError, match=r"has failed before: .*iteration 7"):
+        learn(60.0)
+    with pytest.raises(UserError, match=r"run failed: .*iteration 7"):
+        runs.read(tmp_path / "run")
+
+
+def test_a_sweep_goes_on_without_a_run_that_fails(tmp_path):
+    """One of two settings leads to NaN; the other ends, and the first is told."""
+    (tmp_path / "asked.toml").write_text(
+        'envs = ["EmptyRoom-3x3"]\n[config]\ninteractions = 40\n[grid]\nsigma = [1e308, 0.5]\n'
+    )
+    asked = sweep.read(tmp_path / "asked.toml")
+    for _ in range(2):  # what failed is not tried again
+        with pytest.raises(UserError, match=r"1 of 2 runs failed; .*NaN between updates"):
+            sweep.run(asked, tmp_path / "out")
+    stored, skipped = runs.load(tmp_path / "out")
+    assert [run.request["config"]["sigma"] for run in stored] == [0.5]
+    assert len(skipped) == 1
+    assert "failed: The policy became NaN" in skipped[0]
 
 
 # --- the clock -----------------------------------------------------------------------------------

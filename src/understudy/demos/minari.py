@@ -106,6 +106,8 @@ def read(source: str | Path) -> Demonstrations:
         # Minari would make the environment to find out, and so run code that the file names.
         raise UserError(f"The Minari dataset {source} does not say what its spaces are.")
     try:
+        for file in sorted(data.rglob("*.arrow")):
+            _validate(file)
         dataset = minari.MinariDataset(data)
         episodes = list(dataset.iterate_episodes())
         return Demonstrations(
@@ -129,6 +131,14 @@ def read(source: str | Path) -> Demonstrations:
     except Exception as error:  # Minari, HDF5 and JSON each have their own
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(f"The Minari dataset {source} cannot be read: {reason}") from None
+
+
+def _validate(path: Path) -> None:
+    """Arrow takes a file's word for where rows begin, and ends the process where that is wrong."""
+    from pyarrow import OSFile, ipc
+
+    with OSFile(str(path), "rb") as file:
+        ipc.open_file(file).read_all().validate(full=True)
 
 
 def _flat(space: Any, observations: Any, steps: int) -> np.ndarray:

@@ -105,6 +105,7 @@ def _table(folder: Path) -> Any:
     for name in names:
         with pa.OSFile(str(folder / name), "rb") as file:
             tables.append(pa.ipc.open_stream(file).read_all())
+            tables[-1].validate(full=True)  # a bad offset would end the process, not the reading
     return pa.concat_tables(tables)
 
 

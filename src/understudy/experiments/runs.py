@@ -110,8 +110,9 @@ def identity(request: Mapping[str, Any]) -> str:
 
 def name(request: Mapping[str, Any]) -> str:
     """The folder of a run within a sweep: readable, and unique by its hash."""
-    env = short(request["env"]).replace("/", "-")
     window = str(request["config"]["window"]).replace("*", "x").replace("^", "to")
+    # One folder, whatever they are called: no name leads out of the output folder.
+    env, window = (re.sub(r"[^\w.:+-]", "-", part)[:80] for part in (short(request["env"]), window))
     return f"{env}-N{window}-seed{request['seed']}-{identity(request)}"
 
 
