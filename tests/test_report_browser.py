@@ -1,5 +1,6 @@
 """The report in a real browser, without a network: drawn, alive, readable, and right."""
 
+import json
 import math
 import os
 import shutil
@@ -279,3 +280,25 @@ def test_many_settings_are_shown_one_at_a_time(visit, tmp_path):
     assert chart.get_attribute("data-lines") == "1"
     page.select_option("#curve-setting", "")
     assert chart.get_attribute("data-lines") == "7"
+
+
+def test_what_a_run_is_called_is_text_and_nothing_else(visit, tmp_path):
+    """Names from configs, folders and verdicts are shown as they are, and run nothing."""
+    hostile = (
+        "<img src=x onerror=\"document.title='owned'\"></script><script>document.title='owned'//"
+    )
+    for seed in (0, 1):
+        for N in ("4", "32"):
+            store_run(tmp_path, hostile, N, seed, interactions=1000)
+    stopped = store_run(tmp_path, f"{hostile}2", "4", 0)
+    (stopped / "done.json").unlink()
+    told = {"claim": hostile, "measured": hostile, "holds": True, "rule": hostile}
+    (tmp_path / "verdicts.json").write_text(
+        json.dumps({"figure": hostile, "rule": hostile, "verdicts": [told]})
+    )
+    report.write(tmp_path, tmp_path / "report.html")
+    page = visit(tmp_path / "report.html")
+    walk(page)
+    assert page.title() != "owned"
+    assert page.locator("img").count() == 0
+    assert hostile in page.locator("body").inner_text()
