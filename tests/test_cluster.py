@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from ray_sweep import ASKED as NETWORKS
 
 from understudy.errors import UserError
 from understudy.experiments import cluster, rehearsal, runs, sweep
@@ -21,19 +22,6 @@ seeds = 2
 interactions = 200
 [grid]
 window = ["1", "4"]
-"""
-NETWORKS = """
-envs = ["Hopper-v5"]
-seeds = 30
-[config]
-interactions = 1600
-marks = 4
-episodes = 1
-warmup = 160
-hidden = 32
-warm_start = "none"
-[grid]
-window = ["32", "all"]
 """
 
 

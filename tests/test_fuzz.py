@@ -152,6 +152,24 @@ def fuzz(strategy):
     )
 
 
+def one_spoilt(files, *readers):
+    """Readers of several files, one of which is spoilt."""
+    good = {path: path.read_bytes() for path in files}
+
+    @fuzz(st.tuples(st.sampled_from(files), edits))
+    def read(asked):
+        path, changes = asked
+        path.write_bytes(spoilt(good[path], changes))
+        try:
+            for reader in readers:
+                with on_guard():
+                    reader()
+        finally:
+            path.write_bytes(good[path])
+
+    read()
+
+
 # --- the readers ----------------------------------------------------------------------------------
 
 
@@ -226,19 +244,7 @@ def test_arrays_of_another_kind_than_demonstrations(name, place, tmp_path):
 def test_a_folder_of_demonstrations(name, place, tmp_path):
     shutil.copytree(place / name, tmp_path / name)
     files = sorted(p for p in (tmp_path / name).rglob("*") if p.is_file())
-    good = {path: path.read_bytes() for path in files}
-
-    @fuzz(st.tuples(st.sampled_from(files), edits))
-    def read(asked):
-        path, changes = asked
-        path.write_bytes(spoilt(good[path], changes))
-        try:
-            with on_guard():
-                reading.read(tmp_path / name)
-        finally:
-            path.write_bytes(good[path])
-
-    read()
+    one_spoilt(files, lambda: reading.read(tmp_path / name))
 
 
 def test_a_checkpoint(place, tmp_path):
@@ -256,22 +262,11 @@ def test_a_checkpoint(place, tmp_path):
 def test_a_run(place, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(place / "run", run)
-    files = sorted(run.iterdir())
-    good = {path: path.read_bytes() for path in files}
-
-    @fuzz(st.tuples(st.sampled_from(files), edits))
-    def read(asked):
-        path, changes = asked
-        path.write_bytes(spoilt(good[path], changes))
-        try:
-            with on_guard():
-                runs.read(run)
-            with on_guard():
-                runs.tensors(run / "policy.safetensors", "The policy")
-        finally:
-            path.write_bytes(good[path])
-
-    read()
+    one_spoilt(
+        sorted(run.iterdir()),
+        lambda: runs.read(run),
+        lambda: runs.tensors(run / "policy.safetensors", "The policy"),
+    )
 
 
 json_values = st.recursive(
@@ -310,20 +305,7 @@ def test_a_policy(tmp_path):
     )
     policies.save(tmp_path, policies.Policy(net, border, "probe:Point", (2,), (2,), False))
     store.write_json(tmp_path / "config.json", {"env": "probe:Point"})
-    files = sorted(p for p in tmp_path.iterdir() if p.is_file())
-    good = {path: path.read_bytes() for path in files}
-
-    @fuzz(st.tuples(st.sampled_from(files), edits))
-    def read(asked):
-        path, changes = asked
-        path.write_bytes(spoilt(good[path], changes))
-        try:
-            with on_guard():
-                policies.load(tmp_path)
-        finally:
-            path.write_bytes(good[path])
-
-    read()
+    one_spoilt(sorted(tmp_path.iterdir()), lambda: policies.load(tmp_path))
 
 
 SWEEP = """name = "windows"

@@ -1,6 +1,6 @@
 """Sixty short runs on this machine's cores, by our own runner and on a Ray started for them.
 
-    python benchmarks/cluster.py
+    python benchmarks/ray_sweep.py
 
 Both begin with compiled programs on the disk. What Ray costs besides the runs: its start, and its
 overhead per run.
