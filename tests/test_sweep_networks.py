@@ -123,6 +123,8 @@ def test_a_row_says_what_its_runs_did():
     ]
     first, second = tables.rows([*low, stored_run([0, 0, 0, 0], 0, kl=2)])
     assert (first.setting, second.setting) == ("kl 1", "kl 2")
+    varied = [stored_run([0, 0, 0, 0], 0, **one) for one in ({}, {"kl": 2}, {"tau": 0.1})]
+    assert {row.setting for row in tables.rows(varied)} == {"", "kl 2", "tau 0.1"}
     assert (first.seeds, first.interactions) == (2, 40)
     assert first.began == pytest.approx(0.2)
     # A tenth of 40 is 4: the mark at 0. A quarter is 10.

@@ -1,10 +1,11 @@
 """A table of stored runs: a row a setting and an environment, shares of the expert's return.
 
-What all runs share is not repeated in every row; a row says where its setting differs. Where the
+What all runs share is not repeated in every row; a row says where it differs from most. Where the
 expert's return is not positive there are no shares of it, and a row has returns.
 """
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -46,12 +47,21 @@ def rows(runs: Sequence[StoredRun]) -> list[Row]:
     names = sorted({name for settings in flat.values() for name in settings})
     shown = "shown"  # a fingerprint of the demonstrations, which differ by environment
     varied = [n for n in names if len({s.get(n) for s in flat.values()}) > 1 and n != shown]
+    settings = {id(run): tuple(flat[id(run)].get(name, "null") for name in varied) for run in once}
+    usual = [_usual(column) for column in zip(*set(settings.values()), strict=True)]
     cells: dict[tuple[str, str], list[StoredRun]] = {}
     for run in once:
-        differs = {name: flat[id(run)].get(name, "null") for name in varied}
+        values = zip(varied, settings[id(run)], usual, strict=True)
+        differs = {name: value for name, value, most in values if value != most}
         cells.setdefault((run.env, _told(differs)), []).append(run)
     order = sorted(cells, key=lambda cell: (cell[0], figures.natural(cell[1])))
     return [_row(env, setting, cells[env, setting]) for env, setting in order]
+
+
+def _usual(values: Sequence[str]) -> str | None:
+    """What more than half of the settings have, and so need not say."""
+    value, count = Counter(values).most_common(1)[0]
+    return value if 2 * count > len(values) else None
 
 
 def _row(env: str, setting: str, cell: list[StoredRun]) -> Row:
