@@ -97,7 +97,7 @@ def test_a_full_disk_stops_a_run_and_the_same_command_goes_on(tmp_path, monkeypa
         with pytest.raises(UserError, match=r"No space left.*last checkpoint is intact"):
             learn(run)
         told, _ = checkpoint.load(run / rehearsal.CHECKPOINT)
-        assert told["interactions"] > 0
+        assert told["interactions"] == 0  # the one of the beginning
         assert not [path for path in run.iterdir() if path.name.startswith(".")]  # no draft
         enlarge(2**24)
         learn(run)
