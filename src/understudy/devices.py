@@ -22,23 +22,24 @@ def deal(batched: Tree, size: int) -> Tree:
     if len(devices) == 1:
         return batched
     more = -size % len(devices)
-    mesh = Mesh(np.array(devices), ("runs",))
+    dealt = NamedSharding(_mesh(), PartitionSpec("runs"))
 
     def one(x: Any) -> Any:
         even = jnp.concatenate([x, jnp.repeat(x[-1:], more, axis=0)]) if more else x
-        return jax.device_put(even, NamedSharding(mesh, PartitionSpec("runs")))
+        return jax.device_put(even, dealt)
 
     return jax.tree.map(one, batched)
 
 
 def copy_to_all(tree: Tree) -> Tree:
     """What every run needs, on every device."""
-    devices = jax.devices()
-    if len(devices) == 1:
+    if len(jax.devices()) == 1:
         return tree
-    return eqx.filter_shard(
-        tree, NamedSharding(Mesh(np.array(devices), ("runs",)), PartitionSpec())
-    )
+    return eqx.filter_shard(tree, NamedSharding(_mesh(), PartitionSpec()))
+
+
+def _mesh() -> Mesh:
+    return Mesh(np.array(jax.devices()), ("runs",))
 
 
 def gather(batched: Tree, size: int) -> Tree:

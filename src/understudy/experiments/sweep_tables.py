@@ -39,14 +39,28 @@ class Cell:
 
 def run(sweep: Sweep, out: Path, on: Cluster | None = None) -> dict[str, Any]:
     """Run what is not done yet, each run in a folder of its own below `out`."""
-    return here(sweep, out) if on is None else there(sweep, out, on)
-
-
-def here(sweep: Sweep, out: Path, only: int | None = None) -> dict[str, Any]:
-    """On this machine, all cells of the sweep, or `only` the one of that place."""
     begun = time.perf_counter()
     cells = _cells(sweep, out)
-    asked = cells if only is None else [cells[only]]
+    folders = [folder for cell in cells for folder in cell.folders]
+    if on is not None and on.share is not None:
+        for folder in folders:
+            on.share.fetch(folder)
+    left = sum(len(cell.left) for cell in cells)
+    took = here(cells, cells) if on is None else there(sweep, out, cells, on)
+    _refuse_failed(cells)
+    return {
+        "sweep": sweep.name,
+        "out": str(out),
+        "runs": len(folders),
+        "resumed": len(folders) - left,
+        "folders": [str(folder) for folder in folders],
+        "seconds": round(time.perf_counter() - begun, 3),
+        **took,
+    }
+
+
+def here(cells: list[Cell], asked: list[Cell]) -> dict[str, float]:
+    """On this machine, those `asked` of a sweep's cells; the seconds that it took."""
     waiting = {id(cell.job): (cell, len(left)) for cell in asked if (left := cell.left)}
     total = sum(len(cell.folders) for cell in asked)
     left = sum(count for _, count in waiting.values())
@@ -78,28 +92,15 @@ def here(sweep: Sweep, out: Path, only: int | None = None) -> dict[str, Any]:
             compiled=compiled,
             progress=lambda more: bar.advance(practice, more),
         )
-    _refuse_failed(asked)
     return {
-        "sweep": sweep.name,
-        "out": str(out),
-        "runs": total,
-        "resumed": total - left,
-        "folders": [str(folder) for cell in asked for folder in cell.folders],
-        "seconds": round(time.perf_counter() - begun, 3),
         "compile_seconds": round(done.compile_seconds, 3),
         "run_seconds": round(done.run_seconds, 3),
     }
 
 
-def there(sweep: Sweep, out: Path, on: Cluster) -> dict[str, Any]:
+def there(sweep: Sweep, out: Path, cells: list[Cell], on: Cluster) -> dict[str, float]:
     """On a cluster, a cell a task. Each runs in the program that all cells share, so the results
     are those of this machine."""
-    begun = time.perf_counter()
-    cells = _cells(sweep, out)
-    fetch = (lambda folder: None) if on.share is None else on.share.fetch
-    for cell in cells:
-        for folder in cell.folders:
-            fetch(folder)
     places = [place for place, cell in enumerate(cells) if cell.left]
     total = sum(len(cell.folders) for cell in cells)
     left = sum(len(cells[place].left) for place in places)
@@ -109,8 +110,9 @@ def there(sweep: Sweep, out: Path, on: Cluster) -> dict[str, Any]:
 
         def ended(task: int, error: BaseException | None) -> None:
             cell = cells[places[task]]
-            for folder in cell.folders:
-                fetch(folder)
+            if on.share is not None:
+                for folder in cell.folders:
+                    on.share.fetch(folder)
             if error is not None and not isinstance(error, UserError):
                 raise error
             if error is not None or cell.left:
@@ -124,23 +126,18 @@ def there(sweep: Sweep, out: Path, on: Cluster) -> dict[str, Any]:
     _refuse_failed(cells)
     if failed:
         raise UserError(f"{len(failed)} of {len(cells)} settings failed; the first: {failed[0]}")
-    return {
-        "sweep": sweep.name,
-        "out": str(out),
-        "runs": total,
-        "resumed": total - left,
-        "folders": [str(folder) for cell in cells for folder in cell.folders],
-        "seconds": round(time.perf_counter() - begun, 3),
-    }
+    return {}
 
 
 def _at_node(sweep: Sweep, out: Path, place: int, share: Place | None) -> None:
     """One cell's task."""
+    cells = _cells(sweep, out)
     try:
-        here(sweep, out, place)
+        here(cells, [cells[place]])
+        _refuse_failed([cells[place]])
     finally:
         if share is not None:
-            for folder in _cells(sweep, out)[place].folders:
+            for folder in cells[place].folders:
                 share.bring(folder)
 
 
