@@ -71,7 +71,7 @@ def log_prob(u, mean, log_std):
 
 class Torch:
     def __init__(self):
-        hidden = TUNING.hidden
+        hidden = TUNING.critic_hidden  # as of the actor, where nothing is cloned
         self.actor, self.anchor, self.average = (Net((S, *hidden, 2 * A)) for _ in range(3))
         self.critics = [Net((S + A, *hidden, 1), TUNING.norm) for _ in range(2)]
         self.targets = [Net((S + A, *hidden, 1), TUNING.norm) for _ in range(2)]

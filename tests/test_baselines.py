@@ -30,7 +30,7 @@ from understudy.model import Counted, occupancy
 from understudy.occupancy import policy_of
 
 KEY = jax.random.key(0)
-TUNING = Tuning(hidden=(16, 16), norm=False, critic_rate=1e-2)
+TUNING = Tuning(actor_hidden=(16, 16), critic_hidden=(16, 16), norm=False, critic_rate=1e-2)
 
 
 def some(*shape, key=0):
@@ -218,7 +218,9 @@ def test_sqil_pays_the_expert_one_and_practice_nothing():
 
 def test_sqil_values_the_expert_above_practice():
     """With γ = 0 its critics regress on that reward alone."""
-    tuning = Tuning(hidden=(16, 16), norm=False, critic_rate=1e-2, gamma=1e-6)
+    tuning = Tuning(
+        actor_hidden=(16, 16), critic_hidden=(16, 16), norm=False, critic_rate=1e-2, gamma=1e-6
+    )
     agent = players.init(3, 2, tuning, discrete=False, key=KEY)
     seen, shown = points(32, key=1), points(32, key=9)
     fit = jax.jit(sqil.fit, static_argnames="tuning")

@@ -40,6 +40,32 @@ def test_a_clone_does_what_the_expert_means_and_is_as_sure_as_it_is_right(teache
     assert (std[0] < 1.4 * np.asarray(noise) + 0.03).all()
 
 
+def test_a_miss_is_a_cross_entropy_whose_slope_is_the_difference():
+    mean, action = some(50, 3), jnp.tanh(some(50, 3, key=1))
+
+    def missed(mean):
+        return actors.Gaussian(mean, jnp.zeros_like(mean)).miss(action)
+
+    p, q = ((1 + np.asarray(x, np.float64)) / 2 for x in (action, jnp.tanh(mean)))
+    by_hand = -np.sum(p * np.log(q) + (1 - p) * np.log1p(-q), axis=-1)
+    np.testing.assert_allclose(missed(mean), by_hand, rtol=1e-4)
+    slope = jax.grad(lambda mean: jnp.sum(missed(mean)))(mean)
+    np.testing.assert_allclose(slope, jnp.tanh(mean) - action, atol=1e-6)
+    # Far beyond the border of the box it still pulls, where a square has no slope left.
+    far = jax.grad(lambda u: missed(mean.at[0, 0].set(u))[0])(jnp.float32(20))
+    assert float(far) == pytest.approx(1 - float(action[0, 0]), rel=1e-5)
+
+
+def test_an_actor_that_is_cloned_has_a_layer_more():
+    def layers(**changes):
+        settings = learner.settle(dataclasses.replace(CONFIG, **changes))
+        state = learner.init(settings, 3, 2, discrete=False, key=KEY)
+        return len(state.agent.actor.net.layers), len(state.agent.critic.net.layers)
+
+    assert layers() == (1 + clone.DEPTH, 3)
+    assert layers(warm_start="none") == (3, 3)
+
+
 def test_a_spread_that_is_set_is_there_and_moves_no_mode():
     pi = actors.actor(4, 2, (16, 16), discrete=False, key=KEY)
     obs = some(7, 4)

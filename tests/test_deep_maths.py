@@ -158,7 +158,7 @@ def test_twin_critics_are_two_networks(norm):
 
 @pytest.mark.parametrize("discrete", [False, True])
 def test_the_backup_is_the_textbook_one(discrete):
-    tuning = Tuning(hidden=(16, 16), gamma=0.9, entropy=0.2)
+    tuning = Tuning(actor_hidden=(16, 16), critic_hidden=(16, 16), gamma=0.9, entropy=0.2)
     agent = players.init(4, 3, tuning, discrete=discrete, key=KEY)
     b, r = transitions(), some(6, key=5)
     y = players.backup(agent, b, r, tuning, key=KEY)
@@ -178,7 +178,7 @@ def test_the_first_actor_step_does_not_feel_its_own_anchor(discrete):
     b, r = transitions(), some(6, key=5)
     moved = []
     for kl in (1e-9, 10.0):
-        tuning = Tuning(hidden=(16, 16), kl=kl, entropy=0.0)
+        tuning = Tuning(actor_hidden=(16, 16), critic_hidden=(16, 16), kl=kl, entropy=0.0)
         agent = players.init(4, 3, tuning, discrete=discrete, key=KEY)
         agent, info = jax.jit(functools.partial(players.improve, tuning=tuning))(
             agent, b, r, key=KEY
@@ -194,7 +194,9 @@ def test_a_large_kl_coefficient_keeps_the_policy_close():
     b = transitions(64)
     gone = {}
     for kl in (0.01, 10.0):
-        tuning = Tuning(hidden=(16, 16), kl=kl, entropy=0.0, actor_rate=3e-3)
+        tuning = Tuning(
+            actor_hidden=(16, 16), critic_hidden=(16, 16), kl=kl, entropy=0.0, actor_rate=3e-3
+        )
         agent = players.init(4, 3, tuning, discrete=False, key=KEY)
         before, step = agent.actor, jax.jit(functools.partial(players.improve, tuning=tuning))
         for i in range(50):
@@ -205,7 +207,9 @@ def test_a_large_kl_coefficient_keeps_the_policy_close():
 
 def test_the_temperature_rises_below_the_target_entropy_and_falls_above():
     for target, sign in ((50.0, 1), (-50.0, -1)):
-        tuning = Tuning(hidden=(16, 16), entropy=0.1, target_entropy=target)
+        tuning = Tuning(
+            actor_hidden=(16, 16), critic_hidden=(16, 16), entropy=0.1, target_entropy=target
+        )
         agent = players.init(4, 3, tuning, discrete=False, key=KEY)
         step = jax.jit(functools.partial(players.improve, tuning=tuning))
         after, _ = step(agent, transitions(), some(6), key=KEY)
@@ -324,7 +328,7 @@ def test_in_a_table_the_discriminators_gradient_is_the_reward_players():
 
 
 def test_adam_and_the_networks_stay_in_single_precision():
-    tuning = Tuning(hidden=(16, 16), kl=0.1)
+    tuning = Tuning(actor_hidden=(16, 16), critic_hidden=(16, 16), kl=0.1)
     agent = players.init(4, 3, tuning, discrete=False, key=KEY)
     agent, info = players.improve(agent, transitions(), some(6), tuning, key=KEY)
     kinds = {str(x.dtype) for x in jax.tree.leaves((agent, info))}

@@ -1,8 +1,8 @@
 """Behavioural cloning, which never practises: π(a|s) as the expert did where it was seen.
 
-In a finite MDP that is counts, `occupancy.policy_of`. With networks it is least squares on the
-mode as in `deep/clone.py`, ended as usual: some trajectories are held out, and the weights that
-miss them least are kept.
+In a finite MDP that is counts, `occupancy.policy_of`. With networks its mode is fitted as in
+`deep/clone.py`, ended as usual: some trajectories are held out, and the weights that miss them
+least are kept.
 """
 
 import jax

@@ -88,7 +88,10 @@ class Gaussian(Choice):
         return jnp.sum(normal - log_slope(raw), axis=-1)
 
     def miss(self, action: Action) -> Log:
-        return jnp.sum((self.mode() - action) ** 2, axis=-1)
+        """The cross-entropy of (1 + a)/2 and (1 + mode)/2: least where the mode is the action, and
+        its slope by the mean is mode − a, which tanh does not flatten at the border of the box."""
+        up, down = jax.nn.softplus(-2 * self.mean), jax.nn.softplus(2 * self.mean)
+        return jnp.sum((1 + action) / 2 * up + (1 - action) / 2 * down, axis=-1)
 
     def sample(self, *, key: Key[Array, ""]) -> Action:
         return self.options(key=key).action[0]

@@ -30,7 +30,8 @@ from understudy.deep.networks import toward
 class Tuning:
     """The numbers of the policy step."""
 
-    hidden: tuple[int, ...] = (256, 256)
+    actor_hidden: tuple[int, ...] = (256, 256)
+    critic_hidden: tuple[int, ...] = (256, 256)
     norm: bool = True  # layer norm in the critics
     actor_rate: float = 3e-4
     critic_rate: float = 3e-4
@@ -87,8 +88,8 @@ def init(
     observations: int, actions: int, tuning: Tuning, *, discrete: bool, key: Key[Array, ""]
 ) -> Agent:
     acting, judging = jax.random.split(key)
-    pi = actor(observations, actions, tuning.hidden, discrete=discrete, key=acting)
-    Q = critic(observations, actions, tuning.hidden, norm=tuning.norm, key=judging)
+    pi = actor(observations, actions, tuning.actor_hidden, discrete=discrete, key=acting)
+    Q = critic(observations, actions, tuning.critic_hidden, norm=tuning.norm, key=judging)
     log_alpha = log_of(tuning.entropy)
     return Agent(
         actor=pi,

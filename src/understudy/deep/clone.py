@@ -1,8 +1,9 @@
 """Behavioural cloning: the actor fitted to the demonstrations, as a warm start.
 
-What a clone does is its mode, and that is fitted by least squares: likelihood would spend itself on
+What a clone does is its mode, and that is fitted (`Choice.miss`): likelihood would spend itself on
 the directions in which the expert hardly varies (docs/search.md has what each gave). How sure it
-is, its spread, is then how far it misses transitions held out.
+is, its spread, is then how far it misses transitions held out. It has three hidden
+layers: with two HalfCheetah's clone falls over three times as often.
 """
 
 import functools
@@ -16,8 +17,9 @@ from jaxtyping import Array, Float32, Key
 
 from understudy.deep.actor import Actor
 
+DEPTH = 3  # hidden layers
 HELD_OUT = 0.1  # of the transitions
-STEPS = (4_000, 30_000)  # three for each transition, between these
+STEPS = (4_000, 20_000)  # three for each transition, between these
 BATCH = 256
 RATE = 1e-3  # falls to zero as a cosine
 NOISE = 0.02  # on standardised observations: nearby states ask for nearby actions

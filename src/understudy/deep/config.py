@@ -54,7 +54,7 @@ class DeepConfig:
     tau: float = 0.02
     """How fast the target critics follow."""
     hidden: int = 256
-    """Width of the two hidden layers of actor and critics."""
+    """Width of the hidden layers of actor and critics: two, three in an actor that is cloned."""
     layer_norm: bool = True
     """Layer norm in the critics."""
     actor_rate: float = 6e-4

@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float32, Int, Key
 
 from understudy import window as windows
 from understudy.deep import actor_critic as players
-from understudy.deep import adam, replay
+from understudy.deep import adam, clone, replay
 from understudy.deep import discriminator as judges
 from understudy.deep.actor import Actor
 from understudy.deep.actor_critic import Agent, Transitions, Tuning
@@ -30,7 +30,6 @@ from understudy.window import Gauge, Reuse, Shape, Window
 
 FIRST_ENTROPY = 0.05  # where its weight is tuned
 TELLS_APART = 0.25  # in logits, expert and clone: from there on a clone is not worth holding to
-TO_RISK = 0.5  # as much of that as is believed when a clone is held to: it sets the actor's pace
 LOST = 1.0  # from there on a clone is of no use, nor are batches full of what it cannot do
 ANEW = 50_000  # interactions to learn anew from a poor clone; with fewer it is kept to all the same
 
@@ -108,7 +107,8 @@ def settle(config: DeepConfig) -> Settings:
     return Settings(
         config=config,
         tuning=Tuning(
-            hidden=(config.hidden, config.hidden),
+            actor_hidden=(config.hidden,) * (clone.DEPTH if config.warm_start == "clone" else 2),
+            critic_hidden=(config.hidden, config.hidden),
             norm=config.layer_norm,
             actor_rate=config.actor_rate,
             critic_rate=config.critic_rate,
@@ -297,7 +297,7 @@ def policy(
     # smaller the steps: Adam's are as long as its rate, however strong the KL's pull.
     short = config.warm_start == "clone" and config.interactions < ANEW
     held = (state.apart < TELLS_APART) | short
-    to_gain = jnp.where(held, jnp.minimum(state.apart, TO_RISK) ** 2, 1)
+    to_gain = jnp.where(held, jnp.minimum(state.apart, TELLS_APART) ** 2, 1)
     pace = to_gain * (1 - (1 - config.final_rate) * progress)
     grip = jnp.where(held, config.loosen**progress / to_gain, 1)
     renew = (k % config.anchor == 0) & ~held

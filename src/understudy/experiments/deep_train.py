@@ -299,14 +299,14 @@ def cloning_alone(
     fresh = actor(
         border.observations,
         border.actions,
-        settings.tuning.hidden,
+        (settings.config.hidden,) * clone.DEPTH,
         discrete=border.discrete,
         key=initialising,
     )
     held_out = cloning.hold_out(ends)
     with console.working("cloning the expert"):
-        clone = cloning.cloned(fresh, expert.obs, expert.action, held_out, key=fitting)
-    return rehearsal.Method(clone, 1, _never, _never, lambda state: state)
+        fitted = cloning.cloned(fresh, expert.obs, expert.action, held_out, key=fitting)
+    return rehearsal.Method(fitted, 1, _never, _never, lambda state: state)
 
 
 def _never(*_: Any) -> Any:

@@ -80,7 +80,8 @@ def soft_actor_critic(border: Scaling, config: ExpertConfig, *, seed: int) -> re
     """SAC with its usual target entropy."""
     S, A = border.observations, border.actions
     tuning = Tuning(
-        hidden=(config.hidden, config.hidden),
+        actor_hidden=(config.hidden, config.hidden),
+        critic_hidden=(config.hidden, config.hidden),
         norm=config.layer_norm,
         actor_rate=config.rate,
         critic_rate=config.rate,
