@@ -2,8 +2,8 @@
 
 What a clone does is its mode, and that is fitted (`Choice.miss`): likelihood would spend itself on
 the directions in which the expert hardly varies (docs/search.md has what each gave). How sure it
-is, its spread, is then how far it misses transitions held out. It has three hidden
-layers: with two HalfCheetah's clone falls over three times as often.
+is, its spread, is then how far it misses transitions held out. It has a hidden layer more than an
+actor that is not cloned: with two, clones of HalfCheetah and Walker2d fall over more often.
 """
 
 import functools
