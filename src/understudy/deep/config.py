@@ -89,7 +89,7 @@ class DeepConfig:
     """Begin from scratch, or with the actor cloned from the demonstrations."""
     warmup: int | None = None
     """First interactions, in which discriminator and critics learn and the actor stays; None:
-    1,000, or 5,000 after cloning."""
+    1,000; after cloning 5,000, or a tenth of the run if that is less."""
     marks: int = 20
     """How often the policy is measured along the way."""
     episodes: int = 10

@@ -30,6 +30,7 @@ from understudy.window import Gauge, Reuse, Shape, Window
 
 FIRST_ENTROPY = 0.05  # where its weight is tuned
 TELLS_APART = 0.25  # in logits, expert and clone: from there on a clone is not worth holding to
+PACE = 1 / 16  # of the actor while a clone is held to, and as much tighter the hold
 LOST = 1.0  # from there on a clone is of no use, nor are batches full of what it cannot do
 ANEW = 50_000  # interactions to learn anew from a poor clone; with fewer it is kept to all the same
 
@@ -222,8 +223,7 @@ def iterate(
     beta = windows.weights(recent, settings.beta, N, state.gauge)
     state, judged = reward(state, beta, expert, settings, key=rewarding)  # recall, reward
     if settings.config.warm_start == "clone" and not moving:
-        apart = jnp.maximum(judged["expert_logit"] - judged["agent_logit"], 1e-3)
-        state = dataclasses.replace(state, apart=apart)
+        state = dataclasses.replace(state, apart=judged["expert_logit"] - judged["agent_logit"])
     state, played = policy(state, expert, settings, moving, key=improving)  # evaluate, policy
 
     gauge, drift = measure(state.gauge, before, state.agent.actor, practised, settings)
@@ -293,13 +293,12 @@ def policy(
     of_expert = round(config.demo_share * config.batch)
     progress = (k / settings.K).astype(jnp.float32)
     # A clone that the warmed-up discriminator takes for the expert is held to, ever more loosely,
-    # for the critics know its surroundings alone. The less there is to gain, the tighter, and the
-    # smaller the steps: Adam's are as long as its rate, however strong the KL's pull.
+    # for the critics know its surroundings alone; and its steps are small: Adam's are as long as
+    # its rate, however strong the KL's pull.
     short = config.warm_start == "clone" and config.interactions < ANEW
     held = (state.apart < TELLS_APART) | short
-    to_gain = jnp.where(held, jnp.minimum(state.apart, TELLS_APART) ** 2, 1)
-    pace = to_gain * (1 - (1 - config.final_rate) * progress)
-    grip = jnp.where(held, config.loosen**progress / to_gain, 1)
+    pace = jnp.where(held, PACE, 1) * (1 - (1 - config.final_rate) * progress)
+    grip = jnp.where(held, config.loosen**progress / PACE, 1)
     renew = (k % config.anchor == 0) & ~held
     agent = state.agent
     anchor = jax.tree.map(lambda old, new: jnp.where(renew, new, old), agent.anchor, agent.actor)

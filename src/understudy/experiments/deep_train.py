@@ -239,9 +239,9 @@ def expert_points(
 
 def warmed(config: DeepConfig, n: int) -> bool:
     """Whether the actor moves after so many interactions."""
-    if config.warmup is None:
-        return n >= (5_000 if config.warm_start == "clone" else 1_000)
-    return n >= config.warmup
+    if config.warmup is not None:
+        return n >= config.warmup
+    return n >= (min(5_000, config.interactions / 10) if config.warm_start == "clone" else 1_000)
 
 
 def learner_of(method: Method) -> Any:
