@@ -176,7 +176,7 @@ def test_it_is_measured_while_the_actor_waits_and_then_stays():
     expert = points(64, key=5)
     state, told = learner.step(state, points(4), expert, settings=settings, moving=False)
     gap = float(told.expert_logit - told.agent_logit)
-    assert float(state.apart) == pytest.approx(gap, rel=1e-5, abs=1e-6)
+    assert float(state.apart) == pytest.approx(gap, rel=1e-5)
     known = float(state.apart)
     state, _ = learner.step(state, points(4), expert, settings=settings)
     assert float(state.apart) == known
