@@ -116,7 +116,7 @@ def moved(apart, steps=40, *, terminates=False, **changes):
 
 @pytest.mark.slow
 def test_a_clone_that_passes_for_the_expert_is_held_to():
-    held, stays = moved(apart=0.24)
+    held, stays = moved(apart=0.99 * learner.TELLS_APART)
     free, gone = moved(apart=learner.TELLS_APART)
     assert (stays, gone) == (True, False)
     assert held < free / 3
@@ -163,8 +163,8 @@ def test_the_clone_waits_for_its_critics(changes, first):
 
 @pytest.mark.slow
 def test_the_hold_loosens_along_the_run():
-    held, _ = moved(apart=0.24, steps=200, interactions=800, loosen=1.0)
-    loosened, _ = moved(apart=0.24, steps=200, interactions=800, loosen=1e-3)
+    held, _ = moved(apart=0.1, steps=200, interactions=800, loosen=1.0)
+    loosened, _ = moved(apart=0.1, steps=200, interactions=800, loosen=1e-3)
     assert loosened > 2 * held
 
 
@@ -172,11 +172,17 @@ def test_the_hold_loosens_along_the_run():
 def test_it_is_measured_while_the_actor_waits_and_then_stays():
     settings = learner.settle(CONFIG)
     state = learner.init(settings, 3, 2, discrete=False, key=KEY)
-    assert float(state.apart) == learner.TELLS_APART  # not held before it is known
-    expert = points(64, key=5)
-    state, told = learner.step(state, points(4), expert, settings=settings, moving=False)
-    gap = float(told.expert_logit - told.agent_logit)
-    assert float(state.apart) == pytest.approx(gap, rel=1e-5)
+    assert not state.apart < learner.TELLS_APART  # not held before it is known
+    # Of four points one is far out, as after a fall: the median does not see it, a mean would.
+    expert, usual = points(1, key=5), points(1, key=7)
+    far = jax.tree.map(lambda x: 50 * x if x.dtype == jnp.float32 else x, points(1, key=9))
+    practised = jax.tree.map(lambda *x: jnp.concatenate(x), usual, usual, usual, far)
+    state, _ = learner.step(state, practised, expert, settings=settings, moving=False)
+    shown, seen, fallen = (
+        float(state.judge(learner.points(x, False))[0]) for x in (expert, usual, far)
+    )
+    assert float(state.apart) == pytest.approx(shown - seen, abs=1e-6)
+    assert abs(fallen - seen) > 0.1
     known = float(state.apart)
     state, _ = learner.step(state, points(4), expert, settings=settings)
     assert float(state.apart) == known

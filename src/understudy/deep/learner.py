@@ -29,9 +29,10 @@ from understudy.theory.bounds import largest_window
 from understudy.window import Gauge, Reuse, Shape, Window
 
 FIRST_ENTROPY = 0.05  # where its weight is tuned
-TELLS_APART = 0.25  # in logits, expert and clone: from there on a clone is not worth holding to
+TELLS_APART = 0.2  # in logits, expert and clone: from there on a clone is not worth holding to
 PACE = 1 / 16  # of the actor while a clone is held to, and as much tighter the hold
 LOST = 1.0  # from there on a clone is of no use, nor are batches full of what it cannot do
+LOOKED_AT = 2_048  # points of each, to see how far apart they are
 ANEW = 50_000  # interactions to learn anew from a poor clone; with fewer it is kept to all the same
 
 
@@ -215,7 +216,7 @@ def iterate(
 ) -> tuple[State, Info]:
     """Practise, recall, reward, evaluate, policy."""
     before, k = state.agent.actor, state.k + 1
-    rewarding, improving = jax.random.split(jax.random.fold_in(state.key, k))
+    rewarding, improving, looking = jax.random.split(jax.random.fold_in(state.key, k), 3)
 
     state = remember(state, practised)  # practise
     recent = reuse(settings)
@@ -223,7 +224,8 @@ def iterate(
     beta = windows.weights(recent, settings.beta, N, state.gauge)
     state, judged = reward(state, beta, expert, settings, key=rewarding)  # recall, reward
     if settings.config.warm_start == "clone" and not moving:
-        state = dataclasses.replace(state, apart=judged["expert_logit"] - judged["agent_logit"])
+        apart = tell_apart(state, beta, expert, settings, key=looking)
+        state = dataclasses.replace(state, apart=apart)
     state, played = policy(state, expert, settings, moving, key=improving)  # evaluate, policy
 
     gauge, drift = measure(state.gauge, before, state.agent.actor, practised, settings)
@@ -283,6 +285,18 @@ def reward(
     names = ("discriminator_loss", "expert_logit", "agent_logit")
     state = dataclasses.replace(state, judge=judge, moments=moments)
     return state, dict(zip(names, told[-1], strict=True))
+
+
+def tell_apart(
+    state: State, beta: Array, expert: Transitions, settings: Settings, *, key: Key[Array, ""]
+) -> Float32[Array, ""]:
+    """How far the discriminator tells the window from the expert: the difference of median logits.
+    A mean would be ruled by one fall, after which the rest of an episode is unlike the expert."""
+    recalling, choosing = jax.random.split(key)
+    recalled, _ = windows.recall(state.window, beta, state.k, LOOKED_AT, key=recalling)
+    both = draw(expert, LOOKED_AT, key=choosing), recalled
+    shown, seen = (state.judge(points(x, settings.config.absorbing)) for x in both)
+    return jnp.median(shown) - jnp.median(seen)
 
 
 def policy(
