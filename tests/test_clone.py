@@ -172,7 +172,7 @@ def test_the_hold_loosens_along_the_run():
 def test_it_is_measured_while_the_actor_waits_and_then_stays():
     settings = learner.settle(CONFIG)
     state = learner.init(settings, 3, 2, discrete=False, key=KEY)
-    assert not state.apart < learner.TELLS_APART  # not held before it is known
+    assert state.apart == np.float32(learner.TELLS_APART)  # not held before it is known
     # Of four points one is far out, as after a fall: the median does not see it, a mean would.
     expert, usual = points(1, key=5), points(1, key=7)
     far = jax.tree.map(lambda x: 50 * x if x.dtype == jnp.float32 else x, points(1, key=9))
