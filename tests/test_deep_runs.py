@@ -12,7 +12,7 @@ import probe
 import pytest
 from test_cli import understudy
 
-from understudy.deep import evaluation
+from understudy.deep import drill, evaluation
 from understudy.deep import policy as policies
 from understudy.deep.config import PRESETS, DeepConfig
 from understudy.demos import Demonstrations, minari, npz
@@ -198,6 +198,23 @@ def test_stopped_three_times_it_ends_with_the_same_bytes(
     learn(env, demos, tmp_path / "stopped", config, horizon=60, checkpoint=0.0)
     assert results(tmp_path / "stopped") == results(tmp_path / "whole")
     assert not (tmp_path / "stopped" / rehearsal.CHECKPOINT).exists()
+
+
+@SLOW
+def test_a_lane_astray_begins_anew_and_can_be_stopped(demos, tmp_path, monkeypatch):
+    monkeypatch.setattr(drill, "ASTRAY", np.inf)  # whatever it does
+    options = {"warm_start": "clone", "warmup": 24, "envs": 2, "interactions": 240}
+    config = DeepConfig(**{**vars(SMALL), **options})
+    learn("HalfCheetah-v5", demos, tmp_path / "whole", config)
+    # Episodes last for 1,000 steps, and each lane takes 120: what ended was cut off after 48.
+    ended = [row["practice_return"] is not None for row in runs_rows(tmp_path / "whole")]
+    assert ended == [False, False, True, False, True]
+    stopping(monkeypatch, at=(4, 7))  # in the first episode, and in the second
+    for _ in range(2):
+        with pytest.raises(Stop):
+            learn("HalfCheetah-v5", demos, tmp_path / "stopped", config, checkpoint=0.0)
+    learn("HalfCheetah-v5", demos, tmp_path / "stopped", config, checkpoint=0.0)
+    assert results(tmp_path / "stopped") == results(tmp_path / "whole")
 
 
 DOOMED = """

@@ -70,9 +70,14 @@ class Collector:
         lane = self.lanes[i]
         obs, reward, terminated, truncated = self._move(lane, action)
         if terminated or truncated:
-            self.ended.append(lane.gained)
-            self._begin(i, lane.episode + 1)
+            self.cut(i)
         return obs, reward, terminated
+
+    def cut(self, i: int) -> None:
+        """End the lane's episode here, and begin its next."""
+        lane = self.lanes[i]
+        self.ended.append(lane.gained)
+        self._begin(i, lane.episode + 1)
 
     def _move(self, lane: Lane, action: Taken) -> tuple[np.ndarray, float, bool, bool]:
         """A step within the episode."""

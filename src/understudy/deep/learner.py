@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float32, Int, Key
 
 from understudy import window as windows
 from understudy.deep import actor_critic as players
-from understudy.deep import adam, clone, replay
+from understudy.deep import adam, clone, drill, replay
 from understudy.deep import discriminator as judges
 from understudy.deep.actor import Actor
 from understudy.deep.actor_critic import Agent, Transitions, Tuning
@@ -31,6 +31,7 @@ from understudy.window import Gauge, Reuse, Shape, Window
 FIRST_ENTROPY = 0.05  # where its weight is tuned
 TELLS_APART = 0.2  # in logits, expert and clone: from there on a clone is not worth holding to
 PACE = 1 / 16  # of the actor while a clone is held to, and as much tighter the hold
+DRILL_PACE = 1 / 4  # the same in a short run, with the clone's stumbles to learn from
 LOST = 1.0  # from there on a clone is of no use, nor are batches full of what it cannot do
 LOOKED_AT = 2_048  # points of each, to see how far apart they are
 ANEW = 50_000  # interactions to learn anew from a poor clone; with fewer it is kept to all the same
@@ -65,6 +66,7 @@ class State(eqx.Module):
     gauge: Gauge
     terminates: Bool[Array, ""]  # an episode has ended early
     apart: Float32[Array, ""]  # how well the discriminator tells the clone from the expert
+    strayed: Int[Array, " lanes"]  # steps for which practice has been unlike the expert's
     key: Key[Array, ""]
     k: Int[Array, ""]  # updates done
 
@@ -158,6 +160,7 @@ def init(
         gauge=Gauge(drift=jnp.zeros(()), error=jnp.ones(())),
         terminates=jnp.zeros((), bool),
         apart=jnp.full((), TELLS_APART, jnp.float32),
+        strayed=jnp.zeros(config.envs, jnp.int32),
         key=going,
         k=jnp.zeros((), jnp.int32),
     )
@@ -180,11 +183,32 @@ def step(
     """Iteration k on what π_{k−1} has just practised. Unless `moving`, the actor waits for its
     critics."""
     config = settings.config
-    anew = config.warm_start == "clone" and config.interactions >= ANEW
+    if drilled(config):
+        settings = settings._replace(config=drilling(config))
     # Where episodes end early, the expert's points say what staying alive is worth: they stay.
-    if moving and anew and float(state.apart) >= LOST and not bool(state.terminates):
+    elif moving and lost(state, config) and not bool(state.terminates):
         state, settings = let_go(state, settings)
     return iterate(state, practised, expert, settings=settings, moving=moving)
+
+
+def drilled(config: DeepConfig) -> bool:
+    """Whether a clone is kept to for want of time, and practises as in `drill`."""
+    return config.warm_start == "clone" and config.interactions < ANEW
+
+
+def lost(state: State, config: DeepConfig) -> bool:
+    """Whether a clone is of no use."""
+    return config.warm_start == "clone" and float(state.apart) >= LOST
+
+
+def drilling(config: DeepConfig) -> DeepConfig:
+    """To learn from stumbles: twice as many policy steps, and a hold that begins looser
+    (`DRILL_PACE`) and loosens less, for without it the gait itself would change."""
+    return dataclasses.replace(twice_the_steps(config), loosen=config.loosen**0.5)
+
+
+def twice_the_steps(config: DeepConfig) -> DeepConfig:
+    return dataclasses.replace(config, policy_steps=2 * config.policy_steps)
 
 
 def let_go(state: State, settings: Settings) -> tuple[State, Settings]:
@@ -192,11 +216,10 @@ def let_go(state: State, settings: Settings) -> tuple[State, Settings]:
     back, more entropy, batches of the agent's own practice, and twice as many of them."""
     config = settings.config
     config = dataclasses.replace(
-        config,
+        twice_the_steps(config),
         kl=config.kl / 5,
         anchor=10 * config.anchor,
         demo_share=config.demo_share / 8,
-        policy_steps=2 * config.policy_steps,
     )
     tuning = dataclasses.replace(settings.tuning, kl=config.kl)
     if config.entropy is not None:
@@ -226,6 +249,8 @@ def iterate(
     if settings.config.warm_start == "clone" and not moving:
         apart = tell_apart(state, beta, expert, settings, key=looking)
         state = dataclasses.replace(state, apart=apart)
+    if drilled(settings.config):
+        state = look_after(state, practised, settings)
     state, played = policy(state, expert, settings, moving, key=improving)  # evaluate, policy
 
     gauge, drift = measure(state.gauge, before, state.agent.actor, practised, settings)
@@ -299,6 +324,13 @@ def tell_apart(
     return jnp.median(shown) - jnp.median(seen)
 
 
+def look_after(state: State, practised: Transitions, settings: Settings) -> State:
+    """Which lanes have gone astray, and for how long."""
+    config = settings.config
+    logits = state.judge(points(practised, config.absorbing)).reshape(-1, config.envs)
+    return dataclasses.replace(state, strayed=drill.strayed(state.strayed, logits))
+
+
 def policy(
     state: State, expert: Transitions, settings: Settings, moving: bool, *, key: Key[Array, ""]
 ) -> tuple[State, dict[str, Array]]:
@@ -309,10 +341,10 @@ def policy(
     # A clone that the warmed-up discriminator takes for the expert is held to, ever more loosely,
     # for the critics know its surroundings alone; and its steps are small: Adam's are as long as
     # its rate, however strong the KL's pull.
-    short = config.warm_start == "clone" and config.interactions < ANEW
-    held = (state.apart < TELLS_APART) | short
-    pace = jnp.where(held, PACE, 1) * (1 - (1 - config.final_rate) * progress)
-    grip = jnp.where(held, config.loosen**progress / PACE, 1)
+    short = drilled(config)
+    held, careful = (state.apart < TELLS_APART) | short, DRILL_PACE if short else PACE
+    pace = jnp.where(held, careful, 1) * (1 - (1 - config.final_rate) * progress)
+    grip = jnp.where(held, config.loosen**progress / careful, 1)
     renew = (k % config.anchor == 0) & ~held
     agent = state.agent
     anchor = jax.tree.map(lambda old, new: jnp.where(renew, new, old), agent.anchor, agent.actor)

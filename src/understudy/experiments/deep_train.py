@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from understudy.baselines.methods import Method, check_used
-from understudy.deep import absorbing, acting, clone, learner, scaling
+from understudy.deep import absorbing, acting, clone, drill, learner, scaling
 from understudy.deep import policy as policies
 from understudy.deep.absorbing import Absorbing
 from understudy.deep.actor import actor
@@ -272,8 +272,13 @@ def imitation(
             actor = clone.clone(state.agent.actor, expert.obs, expert.action, key=cloning)
             state = learner.begin_with(state, jax.block_until_ready(actor))
 
+    drilled = player is learner and learner.drilled(config)
+
     def act(state: Any, n: int) -> Act:
-        return acting.sampling(state.agent.actor, practising, n)
+        actor = state.agent.actor
+        if drilled:
+            actor = drill.practising(actor, n // settings.fresh)
+        return acting.sampling(actor, practising, n)
 
     def step(state: Any, practised: dict[str, np.ndarray], n: int) -> tuple[Any, dict[str, Any]]:
         state, info = player.step(
@@ -286,7 +291,11 @@ def imitation(
         return state, vars(info)
 
     each = settings.fresh // config.envs
-    return rehearsal.Method(state, each, act, step, lambda state: state.average)
+
+    def strayed(state: Any) -> Sequence[int]:
+        return drill.impatient(state.strayed) if drilled else ()
+
+    return rehearsal.Method(state, each, act, step, lambda state: state.average, strayed)
 
 
 def cloning_alone(

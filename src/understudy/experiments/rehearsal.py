@@ -43,6 +43,7 @@ class Method:
     act: Callable[[Any, int], Act]  # how it practises, after so many interactions
     step: Callable[[Any, dict[str, np.ndarray], int], tuple[Any, dict[str, Any]]]
     actor: Callable[[Any], Actor]
+    strayed: Callable[[Any], Sequence[int]] = lambda state: ()  # lanes that are to begin anew
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,8 @@ def run(
                 practised = collector.practise(act, method.fresh)
                 place.state, info = method.step(place.state, practised, place.interactions)
                 place.interactions += each
+                for lane in method.strayed(place.state):
+                    collector.cut(lane)
                 refuse_nan(info)
                 if place.interactions in marks:
                     measure(info)
