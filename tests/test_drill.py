@@ -9,15 +9,35 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from understudy.deep import acting, drill, scaling
+from understudy.deep import acting, drill, learner, scaling
 from understudy.deep.actor import actor
 from understudy.deep.collect import Collector
+from understudy.deep.config import DeepConfig
 
 OBS = jax.random.normal(jax.random.key(1), (7, 3), jnp.float32)
 
 
 def some_actor(**options):
     return actor(3, 2, (8,), key=jax.random.key(0), **options)
+
+
+@pytest.mark.parametrize(
+    ("changes", "drilled"),
+    [
+        ({"interactions": 49_999}, True),
+        ({"interactions": 50_000}, False),  # time enough to learn anew
+        ({"interactions": 20_000, "warm_start": "none"}, False),
+    ],
+)
+def test_short_runs_of_a_clone_are_drilled(changes, drilled):
+    config = DeepConfig(**changes)
+    assert learner.drilled(config) is drilled
+    assert learner.drilled(learner.drilling(config)) is drilled  # the iteration asks again
+
+
+def test_a_drill_has_more_steps_and_loosens_less():
+    config = learner.drilling(DeepConfig(policy_steps=6, loosen=0.01))
+    assert (config.policy_steps, config.loosen) == (12, pytest.approx(0.1))
 
 
 def test_every_fifth_iteration_is_a_push():
