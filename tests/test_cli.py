@@ -159,7 +159,9 @@ def test_bad_input_leaves_a_shell_with_code_two(tmp_path, env, names):
 def test_a_corrupt_policy_is_refused(tmp_path):
     config = {"env": "EmptyRoom-3x3", "horizon": 9, "seed": 0}
     (tmp_path / "config.json").write_text(json.dumps(config))
-    (tmp_path / "done.json").write_text(json.dumps({"expert_return": 4.6}))
+    (tmp_path / "metrics.jsonl").write_text("")
+    marker = {"expert_return": 4.6, "files": {"metrics.jsonl": 0}}
+    (tmp_path / "done.json").write_text(json.dumps(marker))
     (tmp_path / "policy.safetensors").write_bytes(np.random.default_rng(0).bytes(100))
     done = understudy("evaluate", ".", cwd=tmp_path)
     assert done.returncode == 2
@@ -180,7 +182,9 @@ def test_evaluate_plays_the_horizon_that_was_trained(tmp_path):
 def test_a_policy_that_is_none_is_refused(tmp_path, policy):
     config = {"env": "EmptyRoom-3x3", "horizon": 9, "seed": 0}
     (tmp_path / "config.json").write_text(json.dumps(config))
-    (tmp_path / "done.json").write_text(json.dumps({"expert_return": 4.6}))
+    (tmp_path / "metrics.jsonl").write_text("")
+    marker = {"expert_return": 4.6, "files": {"metrics.jsonl": 0}}
+    (tmp_path / "done.json").write_text(json.dumps(marker))
     save_file({"policy": policy}, tmp_path / "policy.safetensors")
     done = understudy("evaluate", ".", cwd=tmp_path)
     assert done.returncode == 2

@@ -74,7 +74,10 @@ def stage(folder: Path) -> None:
     (folder / "my_env.py").write_text(
         "from gymnasium.envs.mujoco.hopper_v5 import HopperEnv\nclass MyEnv(HopperEnv): pass\n"
     )
-    (folder / "my_module.py").write_text("from my_env import MyEnv\n")
+    (folder / "my_module.py").write_text(
+        "from my_env import MyEnv\n"
+        "from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv as MyClass\n"
+    )
     (folder / "mine.py").write_text("def act(observation): return int(observation[2] > 0)\n")
     sweep = (ROOT / "sweeps/windows.toml").read_text()
     (folder / "sweeps").mkdir()

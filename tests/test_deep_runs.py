@@ -17,7 +17,8 @@ from understudy.deep import policy as policies
 from understudy.deep.config import PRESETS, DeepConfig
 from understudy.demos import Demonstrations, minari, npz
 from understudy.errors import UserError
-from understudy.experiments import deep_train, figures, rehearsal, report, runs, watch
+from understudy.experiments import deep_train, figures, rehearsal, report, watch
+from understudy.experiments import stored as stored_runs
 
 SLOW = pytest.mark.slow
 SMALL = DeepConfig(
@@ -406,7 +407,7 @@ def test_a_deep_policy_is_filmed_in_its_own_time(trained, tmp_path):
 
 
 def test_deep_runs_are_drawn_and_reported(trained, tmp_path):
-    run = runs.read(trained)
+    run = stored_runs.read(trained)
     assert (run.env, run.window) == ("Pendulum-v1", "all")
     assert run.interactions.tolist() == [0, 40, 80, 120, 160]
     figures.curves([run], tmp_path / "curves")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_cli import understudy
 
-from understudy.experiments import runs
+from understudy.experiments import stored as stored_runs
 
 pytestmark = pytest.mark.slow  # the whole figure, as `make demo` makes it
 
@@ -50,7 +50,7 @@ def test_it_has_what_it_promises(document, folder):
     for curve in document["curves"]:
         assert len(curve["interactions"]) == len(curve["return"])
         assert curve["interactions"][-1] == 10_000
-    stored, skipped = runs.load(folder / "runs/fig1")
+    stored, skipped = stored_runs.load(folder / "runs/fig1")
     assert (len(stored), skipped) == (60, [])
     assert all(run.replay["visits"].shape[0] == len(run.interactions) for run in stored)
 

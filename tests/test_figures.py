@@ -13,7 +13,8 @@ from PIL import Image
 
 from understudy.errors import UserError
 from understudy.experiments import figures, runs
-from understudy.experiments.runs import StoredRun
+from understudy.experiments import stored as stored_runs
+from understudy.experiments.stored import StoredRun
 
 
 def stored(
@@ -37,7 +38,7 @@ def stored(
     ]
     runs.append(folder, rows)
     runs.finish(folder, {"policy": np.zeros((1, 1, 1))}, {"expert_return": 4.6})
-    return runs.read(folder)
+    return stored_runs.read(folder)
 
 
 @pytest.mark.parametrize("band", ["std", "stderr", "iqm"])

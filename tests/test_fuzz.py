@@ -31,6 +31,7 @@ from understudy.deep import policy as policies
 from understudy.demos import csv, minari, npz, reading, sb2, trajectories
 from understudy.errors import UserError
 from understudy.experiments import runs, store, sweep
+from understudy.experiments import stored as stored_runs
 
 EACH = int(os.environ.get("UNDERSTUDY_FUZZ", "40"))  # inputs a reader
 MOST = 20  # seconds an input
@@ -250,7 +251,7 @@ def test_a_run(place, tmp_path):
     shutil.copytree(place / "run", run)
     one_spoilt(
         sorted(run.iterdir()),
-        lambda: runs.read(run),
+        lambda: stored_runs.read(run),
         lambda: runs.tensors(run / "policy.safetensors", "The policy"),
     )
 
@@ -279,7 +280,7 @@ def test_a_run_that_says_something_else(place, tmp_path):
         (run / "config.json").write_text(json.dumps(config))
         (run / "done.json").write_text(json.dumps({**marker, **changed}))
         with on_guard():
-            runs.read(run)
+            stored_runs.read(run)
 
     read()
 

@@ -9,8 +9,9 @@ import pytest
 from understudy.config import Config
 from understudy.envs import catalog
 from understudy.errors import UserError
-from understudy.experiments import paper, rates, report, runs, sweep
-from understudy.experiments.runs import StoredRun
+from understudy.experiments import paper, rates, report, sweep
+from understudy.experiments import stored as stored_runs
+from understudy.experiments.stored import StoredRun
 
 TERMS = ("optimisation", "shift", "estimation", "demonstrations")
 
@@ -74,7 +75,7 @@ def test_a_sweep_of_linear_mdps_is_stored_and_resumed(tmp_path):
     )
     done = sweep.run(asked, tmp_path)
     assert (done["runs"], done["resumed"]) == (2, 0)
-    stored = [runs.read(Path(folder)) for folder in done["folders"]]
+    stored = [stored_runs.read(Path(folder)) for folder in done["folders"]]
     assert all(
         row["holds"] is not False for run in stored for row in run.summary["ledger"].values()
     )

@@ -21,6 +21,7 @@ from understudy.deep import checkpoint, learner
 from understudy.demos import npz
 from understudy.errors import UserError
 from understudy.experiments import deep_train, rehearsal, runs, store, sweep
+from understudy.experiments import stored as stored_runs
 
 HOLD = """
 import sys, time
@@ -190,7 +191,7 @@ def test_nan_is_caught_in_its_iteration_and_the_state_before_it_kept(tmp_path, p
     with pytest.raises(UserError, match=r"has failed before: .*iteration 7"):
         learn(60.0)
     with pytest.raises(UserError, match=r"run failed: .*iteration 7"):
-        runs.read(tmp_path / "run")
+        stored_runs.read(tmp_path / "run")
 
 
 def test_a_sweep_goes_on_without_a_run_that_fails(tmp_path):
@@ -202,7 +203,7 @@ def test_a_sweep_goes_on_without_a_run_that_fails(tmp_path):
     for _ in range(2):  # what failed is not tried again
         with pytest.raises(UserError, match=r"1 of 2 runs failed; .*NaN between updates"):
             sweep.run(asked, tmp_path / "out")
-    stored, skipped = runs.load(tmp_path / "out")
+    stored, skipped = stored_runs.load(tmp_path / "out")
     assert [run.request["config"]["sigma"] for run in stored] == [0.5]
     assert len(skipped) == 1
     assert "failed: The policy became NaN" in skipped[0]

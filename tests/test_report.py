@@ -16,6 +16,7 @@ from understudy.config import Config
 from understudy.envs.empty_room import successor
 from understudy.errors import UserError
 from understudy.experiments import figures, report, runs
+from understudy.experiments import stored as stored_runs
 from understudy.experiments.train import train
 
 VERDICTS = {
@@ -156,7 +157,7 @@ def test_folders_are_named_without_where_they_lie(written, sweep):
 
 def test_curves_are_means_over_seeds(written, sweep):
     _, data, _ = written
-    stored, _ = runs.load(sweep)
+    stored, _ = stored_runs.load(sweep)
     chart = next(c for c in data["curves"] if "3x3" in c["env"])
     cell = next(c for c in chart["cells"] if c["N"] == "32")
     each = np.stack([r.returns for r in stored if r.env == chart["env"] and r.window == "32"])
@@ -170,7 +171,7 @@ def test_curves_are_means_over_seeds(written, sweep):
 def test_runs_that_differ_in_more_than_the_seed_are_kept_apart(tmp_path):
     for steps in ("paper", "theory"):
         store_run(tmp_path, "FrozenLake-v1", "4", 0, steps=steps)
-    data = report.collect(runs.load(tmp_path)[0])
+    data = report.collect(stored_runs.load(tmp_path)[0])
     cells = data["curves"][0]["cells"]
     assert [c["setting"] for c in cells] == ["steps paper", "steps theory"]
     assert [c["seeds"] for c in cells] == [1, 1]
@@ -192,7 +193,7 @@ def test_an_older_run_without_a_newer_option_is_not_told_apart(tmp_path):
     config = json.loads((folder / "config.json").read_text())
     del config["config"]["correction"]
     (folder / "config.json").write_text(json.dumps(config))
-    assert report.collect(runs.load(tmp_path)[0])["curves"][0]["cells"][0]["seeds"] == 2
+    assert report.collect(stored_runs.load(tmp_path)[0])["curves"][0]["cells"][0]["seeds"] == 2
 
 
 def test_the_split_adds_up_and_bounds_stand_beside(written):
@@ -245,7 +246,7 @@ def test_one_replay_a_room_and_window(written):
 
 def test_a_replay_of_another_shape_is_left_out(tmp_path):
     store_run(tmp_path, "understudy/EmptyRoom-5x5-v0", "4", 0, replay=3)
-    assert report.collect(runs.load(tmp_path)[0])["replays"] == []
+    assert report.collect(stored_runs.load(tmp_path)[0])["replays"] == []
 
 
 def test_verdicts_come_with_their_rule_and_once(sweep, tmp_path):
@@ -282,6 +283,7 @@ def test_no_runs_is_an_error_that_says_so(tmp_path):
 
 def test_what_is_not_a_number_does_not_break_the_page(tmp_path):
     folder = store_run(tmp_path, "FrozenLake-v1", "4", 0)
+    store_run(tmp_path, "FrozenLake-v1", "32", 0)
     metrics = folder / "metrics.jsonl"
     plain = re.sub(r', "crc32": \d+', "", metrics.read_text())  # as older versions wrote it
     metrics.write_text(re.sub(r'"return": [-\d.]+', '"return": NaN', plain, count=1))
@@ -289,7 +291,10 @@ def test_what_is_not_a_number_does_not_break_the_page(tmp_path):
     (folder / runs.MARKER).unlink()
     runs.mark(folder, told)
     report.write(tmp_path, tmp_path / "report.html")
-    assert data_of(tmp_path / "report.html")["curves"][0]["cells"][0]["mean"][0] is None
+    data = data_of(tmp_path / "report.html")
+    assert [cell["N"] for cell in data["curves"][0]["cells"]] == ["32"]
+    (why,) = data["skipped"]
+    assert "its return is nan" in why
 
 
 def test_colours_are_those_of_the_figures(written):
@@ -319,7 +324,7 @@ def test_the_page_asks_for_nothing_from_elsewhere(written):
 def test_a_real_run(tmp_path):
     config = Config(interactions=300, window="4", marks=10)
     train("EmptyRoom-3x3", config, out=tmp_path / "run")
-    data = report.collect(runs.load(tmp_path)[0])
+    data = report.collect(stored_runs.load(tmp_path)[0])
     assert data["ledgers"][0]["k"][-1] == 37
     rows = {row["term"]: row for row in data["ledgers"][0]["bounds"]}
     assert rows["shift"]["sharp_bound"] < rows["shift"]["bound"]
@@ -347,8 +352,9 @@ def test_a_thousand_runs_are_read_in_time(tmp_path):
 import re, sys, time
 from pathlib import Path
 from understudy.experiments import figures, report, runs
+from understudy.experiments import stored as stored_runs
 root, begun = Path(sys.argv[1]), time.perf_counter()
-figures.curves(runs.load(root)[0], root / "curves")
+figures.curves(stored_runs.load(root)[0], root / "curves")
 print(report.write(root, root / "report.html")["runs"], time.perf_counter() - begun)
 # Not ru_maxrss, which a child inherits from whoever started it.
 print(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1])

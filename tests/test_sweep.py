@@ -14,6 +14,7 @@ from test_cli import understudy
 from understudy.config import Config
 from understudy.errors import UserError
 from understudy.experiments import runs, sweep
+from understudy.experiments import stored as stored_runs
 from understudy.experiments.sweep import Sweep
 
 FORTY = """
@@ -52,7 +53,7 @@ def whole(tmp_path_factory):
 def test_a_sweep_writes_a_folder_a_run(whole):
     folder, document = whole
     assert (document["runs"], document["resumed"]) == (40, 0)
-    stored, skipped = runs.load(folder / "runs/forty")
+    stored, skipped = stored_runs.load(folder / "runs/forty")
     assert (len(stored), skipped) == (40, [])
     assert {(run.window, run.seed) for run in stored} == {
         (str(2**i), seed) for i in range(8) for seed in range(5)
@@ -72,15 +73,25 @@ def test_a_finished_sweep_does_nothing_again(whole):
     assert {p: p.stat().st_mtime_ns for p in folder.rglob("*.jsonl")} == before
 
 
-def test_a_damaged_run_is_run_again(whole, tmp_path):
+def test_a_damaged_run_is_run_again_where_that_is_asked_for(whole, tmp_path):
     folder, _ = whole
-    shutil.copytree(folder, tmp_path / "again")
-    some = sorted((tmp_path / "again/runs/forty").iterdir())
+    again = tmp_path / "again"
+    shutil.copytree(folder, again)
+    some = sorted((again / "runs/forty").iterdir())
     (some[0] / "policy.safetensors").write_bytes(b"cut")
     (some[7] / "done.json").write_text("{")
-    done = understudy("sweep", "forty.toml", "--json", cwd=tmp_path / "again")
+    refused = understudy("sweep", "forty.toml", "--json", cwd=again)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "2 of 40 runs failed" in refused.stderr
+    assert "--restart" in refused.stderr
+    done = understudy("sweep", "forty.toml", "--restart", "--json", cwd=again)
     assert json.loads(done.stdout)["resumed"] == 38
-    assert contents(tmp_path / "again/runs") == contents(folder / "runs")
+    aside = [path for path in (again / "runs/forty").iterdir() if path not in some]
+    assert sorted(path.name.split(".")[0] for path in aside) == [some[0].name, some[7].name]
+    assert sorted(len([*path.iterdir()]) for path in aside) == [4, 4]
+    for path in aside:
+        shutil.rmtree(path)
+    assert contents(again / "runs") == contents(folder / "runs")
 
 
 def test_what_is_listed_twice_is_run_once(tmp_path):
@@ -143,7 +154,7 @@ def test_what_is_damaged_or_foreign_is_named_and_the_rest_read(whole, tmp_path):
     foreign.mkdir()
     (foreign / "config.json").write_text('{"model": "resnet"}')
     (foreign / "done.json").write_text("{}")
-    stored, skipped = runs.load(tmp_path / "some")
+    stored, skipped = stored_runs.load(tmp_path / "some")
     assert len(stored) == 36
     assert len(skipped) == 5
     for bad in (torn, cut, odd, listed, foreign):
@@ -171,19 +182,19 @@ def test_a_grid_is_every_combination():
     [
         ("name = ", "cannot be read"),
         ("name = 'a'", "needs envs"),
-        ("envs = ['E']\nruns = 3", "has 'runs'"),
-        ("envs = ['E']\nseeds = 0", "seeds must be"),
-        ("envs = ['E']\nseeds = [true]", "seeds must be"),
-        ("envs = ['E']\nconfig = 3", "must be tables"),
-        ("envs = ['E']\n[config]\nwidow = '3'", "no option 'widow'"),
-        ("envs = ['E']\n[config]\nsteps = 'big'", "steps = 'big'"),
-        ("envs = ['E']\n[config]\ninteractions = 1.5", "interactions = 1.5"),
-        ("envs = ['E']\n[config]\neta = -1", "--eta is -1"),
-        ("envs = ['E']\n[grid]\nwindow = '3'", "grid.window must be a list"),
-        ("envs = ['E']\n[config]\nwindow = 3\n[grid]\nwindow = [4]", "keep one"),
-        ("name = '../out'\nenvs = ['E']", "must be a folder's name"),
-        ("name = ''\nenvs = ['E']", "must be a folder's name"),
-        ("horizon = 0\nenvs = ['E']", "horizon = 0"),
+        ("envs = ['EmptyRoom-3x3']\nruns = 3", "has 'runs'"),
+        ("envs = ['EmptyRoom-3x3']\nseeds = 0", "seeds must be"),
+        ("envs = ['EmptyRoom-3x3']\nseeds = [true]", "seeds must be"),
+        ("envs = ['EmptyRoom-3x3']\nconfig = 3", "must be tables"),
+        ("envs = ['EmptyRoom-3x3']\n[config]\nwidow = '3'", "no option 'widow'"),
+        ("envs = ['EmptyRoom-3x3']\n[config]\nsteps = 'big'", "steps = 'big'"),
+        ("envs = ['EmptyRoom-3x3']\n[config]\ninteractions = 1.5", "interactions = 1.5"),
+        ("envs = ['EmptyRoom-3x3']\n[config]\neta = -1", "--eta is -1"),
+        ("envs = ['EmptyRoom-3x3']\n[grid]\nwindow = '3'", "grid.window must be a list"),
+        ("envs = ['EmptyRoom-3x3']\n[config]\nwindow = 3\n[grid]\nwindow = [4]", "keep one"),
+        ("name = '../out'\nenvs = ['EmptyRoom-3x3']", "must be a folder's name"),
+        ("name = ''\nenvs = ['EmptyRoom-3x3']", "must be a folder's name"),
+        ("horizon = 0\nenvs = ['EmptyRoom-3x3']", "horizon = 0"),
     ],
 )
 def test_a_sweep_that_cannot_be_meant_is_refused(tmp_path, text, says):
@@ -194,7 +205,7 @@ def test_a_sweep_that_cannot_be_meant_is_refused(tmp_path, text, says):
 
 def test_options_keep_their_types(tmp_path):
     (tmp_path / "s.toml").write_text(
-        "envs = ['E']\n[config]\nbeta = [2, 1]\neta = 1\nledger = false\n"
+        "envs = ['EmptyRoom-3x3']\n[config]\nbeta = [2, 1]\neta = 1\nledger = false\n"
         "[grid]\nwindow = [3, 'all']"
     )
     asked = sweep.read(tmp_path / "s.toml")
@@ -205,7 +216,7 @@ def test_options_keep_their_types(tmp_path):
 
 def test_a_run_between_two_marks(whole):
     folder, _ = whole
-    run = runs.load(folder / "runs/forty")[0][0]
+    run = stored_runs.load(folder / "runs/forty")[0][0]
     assert run.at(0) == run.returns[0]
     assert run.at(399) == run.returns[-2]
     assert run.at(10**6) == run.returns[-1]

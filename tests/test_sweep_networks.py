@@ -17,6 +17,7 @@ from understudy.deep.config import PRESETS, DeepConfig
 from understudy.demos import npz
 from understudy.errors import UserError
 from understudy.experiments import deep_train, paper, report, reproduce, runs, sweep, tables
+from understudy.experiments import stored as stored_runs
 from understudy.experiments.sweep import Sweep
 
 TINY = DeepConfig(
@@ -50,7 +51,7 @@ def whole(tmp_path_factory):
     """A sweep by the command line, in a folder with the environment beside it."""
     folder = tmp_path_factory.mktemp("whole")
     prepare(folder)
-    done = understudy("sweep", "tiny.toml", "--json", cwd=folder)
+    done = understudy("sweep", "tiny.toml", "--allow-code", "--json", cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder, json.loads(done.stdout)
 
@@ -65,7 +66,7 @@ def prepare(folder):
 def test_a_deep_sweep_writes_a_folder_a_run(whole):
     folder, document = whole
     assert (document["runs"], document["resumed"]) == (2, 0)
-    stored, skipped = runs.load(folder / "runs/tiny")
+    stored, skipped = stored_runs.load(folder / "runs/tiny")
     assert (len(stored), skipped) == (2, [])
     windows = {(run.window, run.request["config"]["fresh"]) for run in stored}
     assert windows == {("1", 16), ("all", 8)}
@@ -77,11 +78,11 @@ def test_a_deep_sweep_writes_a_folder_a_run(whole):
 @pytest.mark.slow
 def test_a_deep_sweep_writes_what_train_writes(whole, tmp_path, monkeypatch):
     folder, _ = whole
-    (same,) = (run for run in runs.load(folder / "runs/tiny")[0] if run.window == "1")
+    (same,) = (run for run in stored_runs.load(folder / "runs/tiny")[0] if run.window == "1")
     monkeypatch.chdir(folder)
     config = dataclasses.replace(TINY, window="1", fresh=16)
     deep_train.train("probe:Point", config, demos="point.npz", out=tmp_path / "alone")
-    alone = runs.read(tmp_path / "alone")
+    alone = stored_runs.read(tmp_path / "alone")
     assert same.request == alone.request
     np.testing.assert_allclose(same.returns, alone.returns, rtol=1e-3)  # threads add in any order
 
@@ -90,7 +91,7 @@ def test_a_deep_sweep_writes_what_train_writes(whole, tmp_path, monkeypatch):
 def test_a_finished_deep_sweep_does_nothing_again(whole):
     folder, _ = whole
     before = {p: p.stat().st_mtime_ns for p in folder.rglob("*.jsonl")}
-    done = understudy("sweep", "tiny.toml", "--json", cwd=folder)
+    done = understudy("sweep", "tiny.toml", "--allow-code", "--json", cwd=folder)
     assert json.loads(done.stdout)["resumed"] == 2
     assert {p: p.stat().st_mtime_ns for p in folder.rglob("*.jsonl")} == before
 
@@ -113,7 +114,9 @@ def stored_run(shares, seed, expert=50.0, **config):
     request = {"env": "E", "seed": seed, "config": {"window": "all", **config}}
     marks = np.array([0, 10, 20, 40])
     returns = expert * np.array(shares)
-    return runs.StoredRun(Path(), request, {"expert_return": expert}, marks, marks, returns, None)
+    return stored_runs.StoredRun(
+        Path(), request, {"expert_return": expert}, marks, marks, returns, None
+    )
 
 
 def test_a_row_says_what_its_runs_did():
@@ -210,6 +213,7 @@ def test_a_killed_deep_sweep_leaves_no_worker_and_goes_on(tmp_path):
         "from understudy.cli import main; main()",
         "sweep",
         "tiny.toml",
+        "--allow-code",
     ]
     going = subprocess.Popen(command, cwd=tmp_path, start_new_session=True)
     until = time.monotonic() + 120
@@ -220,8 +224,8 @@ def test_a_killed_deep_sweep_leaves_no_worker_and_goes_on(tmp_path):
     time.sleep(3)
     left = subprocess.run(["pgrep", "-s", str(going.pid)], capture_output=True, text=True)
     assert left.stdout == ""
-    assert understudy("sweep", "tiny.toml", cwd=tmp_path).returncode == 0
-    assert len(runs.load(tmp_path / "runs/tiny")[0]) == 2
+    assert understudy("sweep", "tiny.toml", "--env", "probe:Point", cwd=tmp_path).returncode == 0
+    assert len(stored_runs.load(tmp_path / "runs/tiny")[0]) == 2
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """The command line. Arguments are read here; the work, and its imports, wait until it is asked."""
 
 import contextlib
-import dataclasses
 import io
 import os
 import sys
@@ -15,15 +14,22 @@ import tyro
 from tyro import MISSING
 from tyro.conf import OmitArgPrefixes, Positional, arg, subcommand
 
+from understudy import cli_learner, interrupts, streams
 from understudy.baselines.methods import TITLES, Method, options
 from understudy.cli_demos import Demos, Json
+from understudy.cli_results import Draw, Report, Table
+from understudy.cli_sweeps import Compare, Reproduce, SweepFile
 from understudy.config import Config, VectorConfig
 from understudy.deep.config import PRESETS, DeepConfig, ExpertConfig, Preset
-from understudy.errors import UserError
+from understudy.errors import UserError, plain
 
 Track = Annotated[
     tuple[Literal["tensorboard", "wandb"], ...],
     arg(help="Also tell these trackers the metrics; W&B stays offline unless WANDB_MODE says so."),
+]
+Restart = Annotated[
+    bool,
+    arg(help="Begin anew: the run's own files are moved into a dated folder beside it first."),
 ]
 TOO_LARGE = "understudy: this does not fit into memory; make the problem smaller."
 
@@ -55,6 +61,7 @@ class Train:
     """Of all that is random."""
     out: Path | None = None
     """The run's folder; runs/ENV-seedSEED if not given."""
+    restart: Restart = False
     track: Track = ()
     json: Json = False
 
@@ -71,6 +78,7 @@ class Train:
             out=self.out,
             features=self.features,
             rewards=self.rewards,
+            restart=self.restart,
         )
         trackers.replay(self.track, Path(summary["run"]))
         console.err.print(train.summary_table(summary))
@@ -111,6 +119,7 @@ class TrainDeep:
     """The run's folder; runs/ENV-seedSEED if not given."""
     checkpoint: float = 60.0
     """Seconds between checkpoints."""
+    restart: Restart = False
     track: Track = ()
     json: Json = False
 
@@ -129,6 +138,7 @@ class TrainDeep:
             out=self.out,
             checkpoint=self.checkpoint,
             track=self.track,
+            restart=self.restart,
         )
         console.err.print(train.summary_table(summary))
         if self.json:
@@ -153,6 +163,7 @@ class TrainVectors:
     """Of all that is random."""
     out: Path | None = None
     """The run's folder; runs/ENV-linear-seedSEED if not given."""
+    restart: Restart = False
     track: Track = ()
     json: Json = False
 
@@ -168,6 +179,7 @@ class TrainVectors:
             demonstrations=self.demonstrations,
             seed=self.seed,
             out=self.out,
+            restart=self.restart,
         )
         trackers.replay(self.track, Path(summary["run"]))
         console.err.print(train.summary_table(summary))
@@ -227,13 +239,19 @@ class Expert:
     """The run's folder; runs/expert-ENV-seedSEED if not given."""
     checkpoint: float = 60.0
     """Seconds between checkpoints."""
+    restart: Restart = False
     json: Json = False
 
     def main(self) -> None:
         from understudy.experiments import console, expert
 
         summary = expert.expert(
-            self.env, self.config, seed=self.seed, out=self.out, checkpoint=self.checkpoint
+            self.env,
+            self.config,
+            seed=self.seed,
+            out=self.out,
+            checkpoint=self.checkpoint,
+            restart=self.restart,
         )
         console.say(
             f"{summary['env']}: {summary['return']:,.1f} ± {summary['return_std']:.1f} over "
@@ -242,226 +260,6 @@ class Expert:
         console.say(f"Demonstrations: {summary['demos']}")
         if self.json:
             console.print_json(summary)
-
-
-@dataclass(frozen=True)
-class Reproduce:
-    """Rerun a figure of the paper: the runs, the picture, the report, and which claims hold.
-
-    Stopped, the same command goes on where it was.
-    """
-
-    figure: Positional[Literal["fig1", "fig2", "fig3", "linear"]]
-    """fig1: three rooms, N = 1, 4, 32, 128, five seeds, 10,000 interactions, mirror descent; fig2:
-    three MuJoCo tasks, N = 1, 4, 32, 256, all, three seeds, 100,000 interactions, networks: hours;
-    fig3: fig1 with policy gradient; linear: regret in linear MDPs against K and against d."""
-    quick: bool = False
-    """About a minute: fewer rooms or features, fewer seeds; fig2: some minutes, the beginning of
-    one task."""
-    windows: tuple[str, ...] = ()
-    """fig2: only these of its N, 1 and at least one of 4 and 32 among them."""
-    seeds: int | None = None
-    """So many seeds; the figure's own number if not given."""
-    episodes: int | None = None
-    """Judge by the mean return of this many sampled episodes; fig2: 10 if not given; the others: 0,
-    exact returns (the paper has 5)."""
-    out: Path | None = None
-    """Where runs, picture and report go; runs/FIGURE, or runs/FIGURE-quick, if not given."""
-    json: Json = False
-
-    def main(self) -> None:
-        from understudy.experiments import console, report, reproduce
-
-        document = reproduce.reproduce(
-            self.figure,
-            self.out,
-            quick=self.quick,
-            episodes=self.episodes,
-            windows=self.windows,
-            seeds=self.seeds,
-        )
-        stored, out = document.pop("stored"), Path(document["out"])
-        document["report"] = report.write(out, out / "report.html")["report"]
-        console.err.print(reproduce.table(self.figure, stored))
-        console.err.print(reproduce.verdict_table(document["verdicts"]))
-        console.say(
-            f"{document['runs']} runs, {document['resumed']} of them from before, "
-            f"{document['seconds']:.1f} s."
-        )
-        console.say(f"Figure: {document['figure']} (and .pdf)")
-        console.say(f"Report: {document['report']}")
-        if self.json:
-            console.print_json(document)
-
-
-@dataclass(frozen=True)
-class SweepFile:
-    """Run every setting of a sweep; stopped, the same command goes on where it was."""
-
-    file: Positional[Path]
-    """A TOML file of envs, seeds, [config] for all runs, [grid] of lists (docs/experiments.md)."""
-    out: Path | None = None
-    """Where the runs go, a folder each; runs/NAME if not given."""
-    on: str = "local"
-    """Where they run: 'local'; 'ray', a Ray started for them here; or a cluster that exists:
-    'auto', 'ray://HOST:PORT' or 'HOST:PORT'."""
-    cores: int | None = None
-    """On a cluster: cores of each run (1)."""
-    gpus: float | None = None
-    """On a cluster: GPUs of each run, or a share of one (0)."""
-    retries: int | None = None
-    """On a cluster: how often a run that was lost with its node is begun again, from its checkpoint
-    (3)."""
-    share: str | None = None
-    """On a cluster whose nodes have no folder in common: a place that all of them see, as fsspec
-    writes it (s3://…, gs://…, file:///…); --out is then a copy of it here."""
-    checkpoint: float | None = None
-    """Seconds between checkpoints of runs with networks (60)."""
-    json: Json = False
-
-    def main(self) -> None:
-        from understudy.experiments import cluster, console, sweep
-
-        on = cluster.chosen(self.on, self.cores, self.gpus, self.retries, self.share)
-        asked = sweep.read(self.file)
-        out = self.out or Path("runs") / asked.name
-        done = sweep.run(asked, out, on, self.checkpoint)
-        console.say(
-            f"{done['runs']} runs, {done['resumed']} of them from before, "
-            f"{done['seconds']:.1f} s. See them with: understudy report {done['out']}"
-        )
-        if self.json:
-            console.print_json(done)
-
-
-@dataclass(frozen=True)
-class Compare:
-    """Methods side by side: one table, one figure, ranked by interactions to 0.9 of the expert.
-
-    Stopped, the same command goes on where it was.
-    """
-
-    env: Positional[str]
-    """A room, or the id of a Gymnasium environment that demonstrations are in the package for."""
-    methods: tuple[str, ...] = ()
-    """understudy, bc, gail, dac; with networks sqil, iq-learn; with tables importance, oal. All of
-    them if not given."""
-    budget: int | None = None
-    """Interactions of each run; as of train if not given."""
-    seeds: int = 3
-    """How many."""
-    trajectories: tuple[int, ...] = ()
-    """Show so many demonstrations; several numbers are compared, such as 1 4 10."""
-    thin: int | None = None
-    """Also with every so many steps of each demonstration, the classic setting."""
-    out: Path | None = None
-    """Where runs, table, picture and report go; runs/compare-ENV if not given."""
-    json: Json = False
-
-    def main(self) -> None:
-        from understudy.experiments import compare, console, report
-
-        shown = [compare.Shown(n) for n in self.trajectories] or [compare.Shown()]
-        if self.thin is not None:
-            shown += [dataclasses.replace(one, thin=self.thin) for one in shown]
-        document = compare.compare(
-            self.env,
-            self.methods,
-            budget=self.budget,
-            seeds=self.seeds,
-            shown=shown,
-            out=self.out,
-        )
-        out = Path(document["out"])
-        document["report"] = report.write(out, out / "report.html")["report"]
-        if self.json:
-            console.print_json(document)
-            return
-        print(document["table"])
-        console.say(f"Figure: {document['figure']} (and .pdf)")
-        console.say(f"Report: {document['report']}")
-
-
-@dataclass(frozen=True)
-class Report:
-    """One self-contained HTML page about stored runs: verdicts, curves, regret, replay, theory."""
-
-    runs: Positional[Path]
-    """A folder of runs, or of folders of runs."""
-    out: Path | None = None
-    """The page; RUNS/report.html if not given."""
-    json: Json = False
-
-    def main(self) -> None:
-        from understudy.experiments import console, report
-
-        written = report.write(self.runs, self.out or self.runs / "report.html")
-        for sentence in written["skipped"]:
-            console.say(f"Skipped: {sentence}")
-        console.say(f"Report on {written['runs']} runs: {written['report']}")
-        if self.json:
-            console.print_json(written)
-
-
-def _stored(folder: Path) -> tuple[list[Any], list[str]]:
-    """The finished runs at or below a folder, at least one; what is skipped is told."""
-    from understudy.experiments import console, runs
-
-    stored, skipped = runs.load(folder)
-    for sentence in skipped:
-        console.say(f"Skipped: {sentence}")
-    if not stored:
-        raise UserError(f"There is no finished run at or below {folder}.")
-    return stored, skipped
-
-
-@dataclass(frozen=True)
-class Draw:
-    """Draw the learning curves of stored runs, as PNG and PDF."""
-
-    runs: Positional[Path]
-    """A folder of runs, or of folders of runs."""
-    band: Literal["std", "stderr", "iqm"] = "std"
-    """Mean ± standard deviation, ± standard error, or interquartile mean with 95 % bootstrap."""
-    out: Path | None = None
-    """Where to, without a suffix; RUNS/curves if not given."""
-    title: str | None = None
-    """A title above the panels."""
-    json: Json = False
-
-    def main(self) -> None:
-        from understudy.experiments import console, figures
-
-        stored, skipped = _stored(self.runs)
-        drawn = figures.curves(
-            stored, self.out or self.runs / "curves", band=self.band, title=self.title
-        )
-        console.say(f"{len(stored)} runs: {' and '.join(map(str, drawn))}")
-        if self.json:
-            console.print_json(
-                {"figures": [*map(str, drawn)], "runs": len(stored), "skipped": skipped}
-            )
-
-
-@dataclass(frozen=True)
-class Table:
-    """Tabulate stored runs in Markdown: a row a setting, shares of the expert's return."""
-
-    runs: Positional[Path]
-    """A folder of runs, or of folders of runs."""
-    json: Json = False
-
-    def main(self) -> None:
-        from understudy.experiments import console, tables
-
-        stored, _ = _stored(self.runs)
-        found = tables.rows(stored)
-        if self.json:
-            console.print_json({"rows": [vars(row) for row in found]})
-            return
-        if told := tables.shared(stored):
-            console.say(f"All with: {told}.")
-        print(tables.markdown(found))
 
 
 @dataclass(frozen=True)
@@ -556,22 +354,13 @@ Chosen = (
 
 def commands(arguments: list[str]) -> Any:
     """The commands; `train` has the options of the learner that its environment is for."""
-    train: Any = Annotated[Train, subcommand("train")]
-    features = _value(arguments, "--features")
-    words = [word for word in arguments[1:] if word != features]  # 'fourier:2' is no module:Class
-    if arguments[:1] == ["train"] and _continuous(words):
-        preset, method = (
-            _chosen(arguments, "--preset", PRESETS),
-            _chosen(arguments, "--method", TITLES),
-        )
-        default = TrainDeep(
-            env=MISSING, config=options(method or "mdpo", PRESETS[preset or "fast"])
-        )
-        train = (
-            Annotated[TrainDeep, subcommand("train", default=default)]
-            if features is None
-            else Annotated[TrainVectors, subcommand("train")]
-        )
+    learner = _train(arguments[1:]) if arguments[:1] == ["train"] else Train
+    train: Any = Annotated[learner, subcommand("train")]
+    if learner is TrainDeep:  # a preset and a method have defaults of their own
+        preset = _chosen(arguments, "--preset", PRESETS) or "fast"
+        method = _chosen(arguments, "--method", TITLES) or "mdpo"
+        default = TrainDeep(env=MISSING, config=options(method, PRESETS[preset]))
+        train = Annotated[TrainDeep, subcommand("train", default=default)]
     return (
         train
         | Annotated[Evaluate, subcommand("evaluate")]
@@ -588,19 +377,11 @@ def commands(arguments: list[str]) -> Any:
     )
 
 
-def _continuous(arguments: list[str]) -> bool:
-    """Whether one of the words is an environment for the deep learner."""
-    words = [word for word in arguments if not word.startswith("-")]
-    if not words:
-        return False
-    from understudy.envs import kind
-
-    try:
-        return any(kind.continuous(word) for word in words)
-    except UserError:
-        raise
-    except Exception:  # whatever an environment's constructor raises; `train` will tell
-        return False
+def _train(words: list[str]) -> type[Train] | type[TrainDeep] | type[TrainVectors]:
+    """The command of the learner that the environment is for."""
+    other = TrainDeep if _value(words, "--features") is None else TrainVectors
+    env = cli_learner.environment(words, (Train, TrainVectors, TrainDeep, other))
+    return other if env is not None and cli_learner.continuous(env) else Train
 
 
 def _chosen(arguments: list[str], option: str, known: Collection[str]) -> Any:
@@ -620,35 +401,52 @@ def _value(arguments: list[str], option: str) -> str | None:
 
 def main() -> None:
     warnings.filterwarnings("ignore", module="gymnasium|pygame")  # noise that users cannot act on
-    # Compiled programs are kept between calls; a user's own JAX setting goes first.
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(home) / "understudy" / "jax"))
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+    with interrupts.heard(), streams.reserved():
+        try:
+            _keep_programs()
+            _run()
+        except UserError as error:
+            _leave(f"understudy: {error}", 2)
+        except MemoryError:
+            _leave(TOO_LARGE, 2)
+        except BrokenPipeError:
+            os._exit(1)  # whoever read our output has gone; there is nobody to tell
+        except OSError as error:
+            _leave(f"understudy: {error.strerror or error}: {error.filename or 'output'}.", 2)
+        except KeyboardInterrupt:
+            _leave(interrupts.STOPPED, 130)
+        except RuntimeError as error:
+            if "RESOURCE_EXHAUSTED" not in str(error):  # JAX's word for the same
+                raise
+            _leave(TOO_LARGE, 2)
+
+
+def _keep_programs() -> None:
+    """Compiled programs are kept between calls; a user's own JAX setting goes first. Where there is
+    no home, as in some containers, they are not kept."""
     try:
-        parse().main()
-    except UserError as error:
-        _leave(f"understudy: {error}", 2)
-    except MemoryError:
-        _leave(TOO_LARGE, 2)
-    except BrokenPipeError:
-        os._exit(1)  # whoever read our output has gone; there is nobody to tell
-    except OSError as error:
-        _leave(f"understudy: {error.strerror or error}: {error.filename or 'output'}.", 2)
-    except KeyboardInterrupt:
-        _leave("understudy: stopped.", 130)
-    except RuntimeError as error:
-        if "RESOURCE_EXHAUSTED" not in str(error):  # JAX's word for the same
-            raise
-        _leave(TOO_LARGE, 2)
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:  # the system does not know the user either
+        return
+    if home.is_absolute():
+        os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(home / "understudy" / "jax"))
+        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+
+
+def _run() -> None:
+    asked = parse()
+    if getattr(asked.what if isinstance(asked, Demos) else asked, "json", False):
+        streams.result()  # refuses now what it would refuse later
+    asked.main()
 
 
 def parse() -> Chosen:
     """The command asked for. Tyro explains a mistake in a box; we keep its first sentence."""
-    said = io.StringIO()
+    asked, said = commands(sys.argv[1:]), io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(streams.open_one()):
             return tyro.cli(
-                commands(sys.argv[1:]),
+                asked,
                 prog="understudy",
                 description="Learn to act by watching an expert, with little practice.",
             )
@@ -662,6 +460,7 @@ def parse() -> Chosen:
 
 def _leave(sentence: str, code: int) -> NoReturn:
     """End at once: a compiled piece of a run may still be at work, and would be waited for."""
-    sys.stderr.write(sentence + "\n")
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):  # nobody listens, but the code tells
+        sys.stderr.write(plain(sentence) + "\n")
+        sys.stderr.flush()
     os._exit(code)

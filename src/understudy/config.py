@@ -7,6 +7,7 @@ import typing
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from understudy import memory
 from understudy.errors import UserError
 
 
@@ -158,6 +159,10 @@ def check_vectors(config: VectorConfig) -> None:
         value = getattr(config, name)
         if not 1 <= value <= most:
             raise UserError(f"--{name} is {value}; it must be from 1 to {most:,}.")
+    memory.refuse(
+        8 * (config.interactions + config.batch * config.horizon),
+        "--interactions, --batch or --horizon",
+    )
     if not 0 <= config.gamma < 1:
         raise UserError(f"--gamma is {config.gamma}; it must be from 0 up to, not including, 1.")
     for name in ("sigma", "eta", "bonus"):

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from understudy import linear, loop, regression, tabular, updates
+from understudy import linear, loop, memory, regression, tabular, updates
 from understudy import mdp as mdps
 from understudy import occupancy as occupancies
 from understudy import window as windows
@@ -222,6 +222,11 @@ def plan(mdp: MDP | LinearMDP, config: Config) -> Plan:
     else:
         sigma, eta = updates.theory_steps(H, S, A, horizon_of_learning)
     slots = min(K, windows.largest(c, alpha, K))
+    # A point kept is a stage, a state and an action; one that is sampled is made of such.
+    memory.refuse(
+        12 * (slots * fresh + (points or 0)) + 8 * H * S * A,
+        "--interactions, --window, --points, --batch, --fresh or --horizon",
+    )
     lag = np.array(windows.lags(config.beta, config.window, slots))
     if not config.model == "known" and config.counts == "shared" and mdp.prob.shape[0] != 1:
         raise UserError(

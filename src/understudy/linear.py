@@ -111,7 +111,8 @@ def init(problem: Problem, protocol: Protocol, *, key: Key[Array, ""]) -> State:
     H, S, A = mdp.shape
     point = jnp.zeros(protocol.fresh, jnp.int32)
     mu = jnp.zeros((1 if protocol.stationary_reward else H, linear.d))
-    ring = ledgers.ring_size(protocol.slots, protocol.keeps_all)
+    sums = protocol.keeps_all and protocol.beta == "uniform"
+    ring = ledgers.ring_size(protocol.slots, sums)
     return State(
         pi=mdps.uniform(mdp),
         logits=jnp.zeros((H, S, A)),

@@ -103,7 +103,8 @@ def init(problem: Problem, protocol: Protocol, *, key: Key[Array, ""]) -> State:
     point = jnp.zeros(protocol.fresh, jnp.int32)
     start = draw(mdp.nu, jax.random.uniform(key, (protocol.lanes,)))
     mu = jnp.zeros((1 if protocol.stationary_reward else H, S, A))
-    ring = ledgers.ring_size(protocol.slots, protocol.keeps_all)
+    sums = protocol.keeps_all and protocol.beta == "uniform"
+    ring = ledgers.ring_size(protocol.slots, sums)
     return State(
         pi=mdps.uniform(mdp),
         logits=jnp.zeros((H, S, A)),

@@ -32,6 +32,7 @@ from understudy import window as windows
 from understudy.basis import FeatureMap
 from understudy.config import VectorConfig, check_vectors
 from understudy.demos import Demonstrations
+from understudy.envs.guard import guarded
 from understudy.errors import UserError
 from understudy.mdp import at
 from understudy.regression import MOST, RIDGE, add
@@ -297,6 +298,11 @@ def plan(phi: FeatureMap, config: VectorConfig) -> tuple[Shape, Numbers]:
             f"{d} features are more than {config.interactions} interactions can tell apart; "
             f"use fewer features, or allow more interactions."
         )
+    if B * H > config.interactions:  # or more could be practised than was asked for
+        raise UserError(
+            f"{config.interactions:,} interactions are less than one iteration of {B * H:,} "
+            f"({B:,} episodes of up to {H:,} steps); allow more with --interactions."
+        )
     K = max(1, config.interactions // (B * H))
     sigma, eta = linear_steps(H, A, d, K)
     if config.stages == "shared":  # mean gradients, discounted values: H is not their unit
@@ -332,6 +338,7 @@ def imitate(
     progress: Callable[[int, float], object] = lambda interactions, mean_return: None,
 ) -> Result:
     """Learn to act like `demos` by playing `world`, until the interactions are used up."""
+    world = guarded(world)
     shape, numbers = plan(phi, config)
     expert, rng = of_demonstrations(phi, demos, shape), np.random.default_rng([seed, 2])
     state, done, curve = init(phi, shape), 0, []
@@ -374,6 +381,7 @@ def episode(
     rng: np.random.Generator,
 ) -> Iterator[float]:
     """One episode: the return so far, as `rollout.play` yields it."""
+    world = guarded(world)
     x, _ = world.reset(seed=seed)
     gained = 0.0
     yield gained

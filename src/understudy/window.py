@@ -150,7 +150,7 @@ def length(
 def weights(reuse: Reuse, shape: Shape, N: Int[Array, ""], gauge: Gauge) -> Float[Array, " slots"]:
     """β by lag: β_n of policy k−n. Non-negative, sums to one, zero beyond N.
 
-    Geometric weights fall by 1 − 1/N a lag, triangular ones linearly to zero beyond N, optimal
+    Geometric weights fall by 1 − 1/(N+1) a lag, triangular ones linearly to zero beyond N, optimal
     ones as `waterfill` says. Where given weights put nothing on the policies that there are yet,
     uniform over them.
     """

@@ -49,8 +49,9 @@ class Absorbing(gymnasium.Wrapper):
 
 def alive(obs: np.ndarray) -> np.ndarray:
     """Observations (n, …) of a world that goes on: flat, with a zero at the end."""
-    flat = np.asarray(obs, np.float32).reshape(len(obs), -1)
-    return np.concatenate([flat, np.zeros((len(obs), 1), np.float32)], axis=1)
+    flat = np.asarray(obs).reshape(len(obs), -1)
+    flat = flat.astype(np.result_type(flat, np.float32))  # as fine as it is; scaling rounds it
+    return np.concatenate([flat, np.zeros((len(obs), 1), flat.dtype)], axis=1)
 
 
 def of_demonstrations(demos: Demonstrations) -> Demonstrations:
@@ -61,7 +62,7 @@ def of_demonstrations(demos: Demonstrations) -> Demonstrations:
     ):
         seen = alive(o)
         if ended:
-            end = np.zeros((2, seen.shape[1]), np.float32)
+            end = np.zeros((2, seen.shape[1]), seen.dtype)
             end[:, -1] = 1
             seen = np.concatenate([seen[:-1], end])
             a, r = np.concatenate([a, np.zeros_like(a[:1])]), np.append(r, 0.0)

@@ -12,6 +12,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from understudy import files
 from understudy.errors import UserError
 
 FORMAT = "2"  # 1 had no checksum
@@ -42,7 +43,7 @@ def checksum(arrays: dict[str, np.ndarray], said: str) -> str:
 def load(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """What was said of a checkpoint, and its arrays by path."""
     try:
-        with safe_open(path, framework="numpy") as file:
+        with safe_open(files.regular(path), framework="numpy") as file:
             told = file.metadata() or {}
             if told.get("format") != FORMAT:
                 raise UserError(

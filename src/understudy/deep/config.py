@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from understudy import memory
 from understudy.config import check_beta
 from understudy.errors import UserError
 
@@ -156,6 +157,26 @@ def check_deep(config: DeepConfig) -> None:
         value = getattr(config, name)
         if not 0 <= value < 1:
             raise UserError(f"--{_flag(name)} is {value}; it must be from 0 to below 1.")
+    refuse_too_large(config)
+
+
+def refuse_too_large(config: DeepConfig, observations: int = 1, actions: int = 1) -> None:
+    """Refuse what cannot fit into memory: networks, what is kept of practice, the marks."""
+    both, width = observations + actions, config.discriminator_hidden
+    kept = config.interactions if config.replay is None else config.replay
+    kept = max(min(kept, config.interactions), (config.fresh or 1) * config.envs)
+    needed = {
+        "--hidden and --batch": 3
+        * memory.networks(both, 1, (config.hidden, config.hidden), config.batch),
+        "--discriminator-hidden and --points": memory.networks(
+            both, 1, (width, width), config.points
+        ),
+        "--interactions, --replay, --fresh or --envs": memory.transitions(
+            kept, observations, actions
+        ),
+        "--marks": 24 * config.marks,
+    }
+    memory.refuse(sum(needed.values()), max(needed, key=lambda name: needed[name]))
 
 
 def _flag(name: str) -> str:
@@ -198,9 +219,29 @@ def check_expert(config: ExpertConfig) -> None:
         value = getattr(config, name)
         if not 1 <= value <= 2**31 - 1:
             raise UserError(f"--{name} is {value}; it must be at least 1.")
+    if config.fresh > config.interactions:  # or more would be practised than was asked for
+        raise UserError(
+            f"--fresh is {config.fresh:,}; it must be at most --interactions, "
+            f"{config.interactions:,}."
+        )
     if not 0 <= config.explore:
         raise UserError(f"--explore is {config.explore}; it must be zero or more.")
     for name in ("rate", "tau", "gamma"):
         value = getattr(config, name)
         if not 0 < value <= 1:
             raise UserError(f"--{name} is {value}; it must be above 0 and at most 1.")
+    refuse_too_large_expert(config)
+
+
+def refuse_too_large_expert(config: ExpertConfig, observations: int = 1, actions: int = 1) -> None:
+    """The same as of the learner."""
+    hidden = (config.hidden, config.hidden)
+    needed = {
+        "--hidden and --batch": 3
+        * memory.networks(observations + actions, 1, hidden, config.batch),
+        "--interactions or --fresh": memory.transitions(
+            max(config.interactions, config.fresh), observations, actions
+        ),
+        "--marks": 24 * config.marks,
+    }
+    memory.refuse(sum(needed.values()), max(needed, key=lambda name: needed[name]))

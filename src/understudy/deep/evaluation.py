@@ -9,10 +9,11 @@ from understudy.deep import world as worlds
 from understudy.deep.collect import Make
 from understudy.deep.scaling import Scaling
 from understudy.demos import Demonstrations
-from understudy.errors import UserError
+from understudy.envs import acts, guard
+from understudy.errors import Diverged, UserError
 
 FIRST_SEED = 10_000  # episode i is reset with this + i
-LONGEST = 100_000  # steps of an episode; longer ones have no limit at all
+LONGEST = guard.LONGEST
 
 
 class Evaluator:
@@ -20,17 +21,16 @@ class Evaluator:
 
     def __init__(self, make: Make, scaling: Scaling, *, episodes: int, name: str) -> None:
         self.scaling, self.name = scaling, name
-        self.envs = [make() for _ in range(episodes)]
+        self.envs = [guard.guarded(make(), name) for _ in range(episodes)]
         self.shape = self.envs[0].action_space.shape or ()
+        self.fit = acts.fitting(self.envs[0].action_space)
 
     def __call__(
         self, act: Callable[[np.ndarray], np.ndarray], *, seed: int = FIRST_SEED
     ) -> Demonstrations:
         """Whole episodes of the policy."""
         n = len(self.envs)
-        observations = [
-            [worlds.begin(env, self.name, seed=seed + i)] for i, env in enumerate(self.envs)
-        ]
+        observations = [[worlds.begin(env, seed=seed + i)] for i, env in enumerate(self.envs)]
         actions: list[list[np.ndarray]] = [[] for _ in range(n)]
         rewards: list[list[float]] = [[] for _ in range(n)]
         terminated, going = [False] * n, set(range(n))
@@ -38,16 +38,15 @@ class Evaluator:
             if not going:
                 break
             if step == LONGEST:
-                raise UserError(
-                    f"An episode of {self.name} went on for {LONGEST:,} steps; limit it with "
-                    f"--horizon."
-                )
+                raise UserError(guard.endless(self.name, LONGEST))
             # Ended episodes keep their row, so that the compiled program keeps its shape.
-            taken = self.scaling.decode(
-                act(self.scaling.obs(np.stack([seen[-1] for seen in observations])))
-            )
+            seen = np.stack([seen[-1] for seen in observations])
+            action = act(worlds.scaled(self.scaling, seen, self.name))
+            if not np.isfinite(action).all():
+                raise Diverged(f"The policy's action in {self.name} became NaN; use smaller steps.")
+            taken = worlds.as_sent(self.fit, self.shape, self.scaling.decode(action))
             for i in sorted(going):
-                obs, reward, ended, cut = worlds.step(self.envs[i], self.name, taken[i], step)
+                obs, reward, ended, cut = worlds.step(self.envs[i], taken[i])
                 observations[i].append(obs)
                 actions[i].append(taken[i])
                 rewards[i].append(reward)

@@ -96,6 +96,12 @@ def settle(config: DeepConfig) -> Settings:
     if fresh is None:
         fresh = windows.owed(config.points, c, alpha)
     fresh *= config.envs
+    if fresh > config.interactions:  # or more would be practised than was asked for
+        raise UserError(
+            f"{config.interactions:,} interactions are less than one iteration of {fresh:,} "
+            f"({config.envs:,} environments of {fresh // config.envs:,} steps each); allow more "
+            f"with --interactions, or use fewer with --envs or --fresh."
+        )
     K = max(1, config.interactions // fresh)
     kept = config.interactions if config.replay is None else min(config.replay, config.interactions)
     slots = max(1, min(K, kept // fresh))

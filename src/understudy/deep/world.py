@@ -1,48 +1,63 @@
-"""Asking an environment: whatever it does wrong becomes one sentence."""
+"""Asking an environment in the networks' units; what it does wrong is its guard's to say."""
 
 from typing import Any
 
 import gymnasium
 import numpy as np
 
+from understudy.deep.scaling import Scaling
+from understudy.envs.acts import Fit
+from understudy.envs.guard import plain
 from understudy.errors import UserError
 
 Taken = np.ndarray | np.integer  # an action in the environment's units
 
+FAR = 1e12  # in the networks' units; some thousand times farther off, and they answer with NaN
 
-def begin(env: gymnasium.Env, name: str, *, seed: int) -> np.ndarray:
+
+def begin(env: gymnasium.Env, *, seed: int) -> np.ndarray:
     """The first observation of an episode."""
-    try:
-        obs, _ = env.reset(seed=seed)
-    except Exception as error:
-        raise UserError(
-            f"Environment {name} failed at a reset: {type(error).__name__}: {error}"
-        ) from error
-    return _seen(obs, 0.0, name, 0)
+    return np.asarray(env.reset(seed=seed)[0])
 
 
-def step(
-    env: gymnasium.Env, name: str, action: Taken, t: int
-) -> tuple[np.ndarray, float, bool, bool]:
-    """Observation, reward, terminated and truncated of step t."""
+def step(env: gymnasium.Env, action: Taken) -> tuple[np.ndarray, float, bool, bool]:
+    """Observation, reward, terminated and truncated."""
     shape = env.action_space.shape
     shaped: Any = action.reshape(shape) if shape else int(action)
-    try:
-        obs, reward, terminated, truncated, _ = env.step(shaped)
-    except Exception as error:
-        raise UserError(
-            f"Environment {name} failed in step {t} of an episode: {type(error).__name__}: {error}"
-        ) from error
-    gained = float(reward)
-    return _seen(obs, gained, name, t), gained, bool(terminated), bool(truncated)
+    obs, reward, terminated, truncated, _ = env.step(shaped)
+    return np.asarray(obs), float(reward), terminated, truncated
 
 
-def _seen(obs: Any, reward: float, name: str, t: int) -> np.ndarray:
-    """A copy of its own: an environment may write its next observation over this one."""
-    seen = np.array(obs)
-    if not (np.isfinite(seen).all() and np.isfinite(reward)):
-        raise UserError(
-            f"Environment {name} gave an observation or a reward that is not finite (NaN) in step "
-            f"{t} of an episode."
-        )
-    return seen
+def try_out(env: gymnasium.Env, steps: int = 3) -> None:
+    """A reset and some steps, before anything is written: most of what is wrong shows at once."""
+    env.action_space.seed(0)
+    env.reset(seed=0)
+    for _ in range(steps):
+        _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        if terminated or truncated:
+            env.reset(seed=0)
+
+
+def as_sent(fit: Fit | None, shape: tuple[int, ...], taken: np.ndarray) -> np.ndarray:
+    """Actions (n, …) as the environment gets them: whole where its Box is of whole numbers."""
+    if fit is None:
+        return taken
+    shaped = taken.reshape(len(taken), *shape)
+    return np.stack([fit(action) for action in shaped]).reshape(taken.shape)
+
+
+def scaled(scaling: Scaling, seen: np.ndarray, name: str) -> np.ndarray:
+    """Observations (n, …) as the networks see them. One so far off that a network would answer
+    with NaN is the environment's doing, and is told as such."""
+    obs = scaling.obs(seen)
+    flat = obs.ravel()
+    if not flat.dot(flat) < FAR**2:
+        far = np.abs(flat)
+        if not (far < FAR).all():
+            raw = np.asarray(seen).reshape(len(seen), -1).ravel()[int(np.argmax(~(far < FAR)))]
+            raise UserError(
+                f"Environment {plain(name)} gave an observation with the number {raw:g}, which is "
+                f"too far off for the networks, where it is {far.max():g}; scale or bound what it "
+                f"shows."
+            )
+    return obs

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from understudy.demos.demonstrations import Demonstrations, finished, unrewarded
+from understudy import files
+from understudy.demos.demonstrations import Demonstrations, ended, finished, unrewarded
 from understudy.errors import UserError
 
 TRUE, FALSE = {"1", "1.0", "true"}, {"", "0", "0.0", "false"}
@@ -22,20 +23,43 @@ TRUE, FALSE = {"1", "1.0", "true"}, {"", "0", "0.0", "false"}
 def read(path: str | Path) -> Demonstrations:
     path = Path(path)
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            rows, names = list(reader), list(reader.fieldnames or ())
-        return _read(rows, names)
+        # Spreadsheets put a mark in front, which is no part of the first name.
+        with files.regular(path).open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file, strict=True)
+            names = list(reader.fieldnames or ())
+            seen, taken = _understood(names)
+            return _read(list(reader), names, seen, taken)
     except FileNotFoundError:
         raise UserError(f"Demonstrations file {path} does not exist.") from None
-    except (ValueError, csv.Error) as error:
+    except UnicodeDecodeError:
+        raise UserError(
+            f"Demonstrations file {path} cannot be read: it is not in UTF-8; save it as that."
+        ) from None
+    except (OSError, ValueError, csv.Error) as error:
         raise UserError(f"Demonstrations file {path} cannot be read: {error}.") from None
 
 
-def _read(rows: list[dict[Any, Any]], names: list[str]) -> Demonstrations:
+def _understood(names: list[str]) -> tuple[list[str], list[str]]:
+    """The columns of the observation and of the action. Every column is one that we know, and
+    there once: what is not understood might be data, and is not left out in silence."""
+    twice = [name for i, name in enumerate(names) if name in names[:i]]
+    if twice:
+        raise ValueError(f"it has the column '{twice[0]}' twice")
     seen, taken = _columns(names, "observation"), _columns(names, "action")
     if "episode" not in names:
         raise ValueError("it lacks the column 'episode'")
+    known = {"episode", *seen, *taken, "reward", "terminated"}
+    if other := [name for name in names if name not in known]:
+        raise ValueError(
+            f"it has the column '{other[0]}' beside {', '.join(n for n in names if n in known)}; "
+            "leave it out, or number the columns from 0 without a gap"
+        )
+    return seen, taken
+
+
+def _read(
+    rows: list[dict[Any, Any]], names: list[str], seen: list[str], taken: list[str]
+) -> Demonstrations:
     if not rows:
         raise ValueError("it has no rows")
     for i, row in enumerate(rows, start=2):
@@ -61,7 +85,14 @@ def _read(rows: list[dict[Any, Any]], names: list[str]) -> Demonstrations:
         rewards=[r.astype(float) for r in _arrays(steps, ["reward"])]
         if rewarded
         else unrewarded(actions),
-        terminated=[_truth(episode[-1].get("terminated", "")) for episode in episodes],
+        terminated=[
+            ended(
+                np.array([_truth(row.get("terminated", "")) for row in episode]),
+                None,
+                f"Episode {episode[0]['episode']}",
+            )
+            for episode in episodes
+        ],
     )
 
 

@@ -7,6 +7,8 @@ import numpy as np
 
 from understudy.errors import UserError
 
+LARGEST = 1e100  # of a number: beyond it squares and sums would be infinite
+
 
 @dataclass(frozen=True)
 class Demonstrations:
@@ -41,6 +43,11 @@ class Demonstrations:
             for name, values in (("observation", o), ("action", a), ("reward", r)):
                 if not np.isfinite(values).all():
                     raise UserError(f"Demonstration {i} has an {name} that is not finite (NaN).")
+                if (most := float(np.abs(values, dtype=float).max(initial=0))) > LARGEST:
+                    raise UserError(
+                        f"Demonstration {i} has an {name} of size {most:g}; numbers up to "
+                        f"{LARGEST:g} can be reckoned with."
+                    )
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -68,6 +75,19 @@ def finished(
         return [np.concatenate([o, [end]]) for o, end in zip(observations, last, strict=True)]
     except ValueError as error:
         raise UserError(f"The final observations do not fit the others: {error}.") from None
+
+
+def ended(terminations: np.ndarray, truncations: np.ndarray | None, where: str) -> bool:
+    """Whether the task ended an episode, by what is said of each of its steps. One that goes on
+    after its end is two, or none: that is refused, not guessed."""
+    for name, marks in (("terminated", terminations), ("truncated", truncations)):
+        if marks is not None and np.any(marks[:-1]):
+            step = int(np.flatnonzero(marks[:-1])[0]) + 1
+            raise UserError(
+                f"{where} is {name} in step {step} of {len(marks)}, and goes on after that; split "
+                f"it there, or mend the mark."
+            )
+    return bool(terminations[-1])
 
 
 def unrewarded(actions: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -19,7 +19,10 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.spaces.utils import flatten, flatten_space
 
-from understudy.demos.demonstrations import Demonstrations
+from understudy import files
+from understudy.demos import hdf5
+from understudy.demos.demonstrations import Demonstrations, ended
+from understudy.envs.guard import plain
 from understudy.errors import UserError
 
 
@@ -60,12 +63,16 @@ def write(
             )
         )
     ]
-    where: dict[str, Any] = {"env": env}
     if env is None:
-        where = {
+        where: dict[str, Any] = {
             "observation_space": _space_of(demos.observations),
             "action_space": _space_of(demos.actions),
         }
+    else:
+        refuse_unwritable(env)
+        where = {"env": env}
+        if not named(env):
+            where = {"observation_space": env.observation_space, "action_space": env.action_space}
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root, prefix=".draft-") as draft:
         with _datasets_at(Path(draft).resolve()), warnings.catch_warnings():
@@ -86,6 +93,32 @@ def write(
     return root / id
 
 
+def named(env: gymnasium.Env) -> bool:
+    """Whether a dataset can say by name which environment it is of. One that is registered nowhere
+    ('module:Class') has spaces alone: a dataset must not name code."""
+    spec = env.spec
+    if spec is None or spec.id not in gymnasium.registry:
+        return False
+    try:
+        spec.to_json()
+    except Exception:  # an entry point, or an argument, that is an object
+        return False
+    return True
+
+
+def refuse_unwritable(env: gymnasium.Env) -> None:
+    """Spaces that Minari has no words for are refused before anything is spent."""
+    from minari.serialization import serialize_space
+
+    for space in (env.observation_space, env.action_space):
+        try:
+            serialize_space(space)
+        except Exception:  # its own, or of a space of the user's
+            raise UserError(
+                f"A Minari dataset cannot hold {plain(space)}; choose .npz, or another space."
+            ) from None
+
+
 def read(source: str | Path) -> Demonstrations:
     """A dataset by its folder, or by its id where Minari keeps its own."""
     import minari
@@ -94,7 +127,10 @@ def read(source: str | Path) -> Demonstrations:
     folder = Path(source) if Path(source).is_dir() else Path(get_dataset_path(str(source)))
     data = folder / "data" if (folder / "data").is_dir() else folder
     try:
-        metadata = json.loads((data / "metadata.json").read_text())
+        for file in sorted(data.rglob("*")) if data.is_dir() else ():
+            if not file.is_dir():
+                files.regular(file)
+        metadata = json.loads(files.text(data / "metadata.json"))
     except OSError:
         raise UserError(
             f"There are no demonstrations '{source}': neither a file or folder in a known format, "
@@ -108,6 +144,8 @@ def read(source: str | Path) -> Demonstrations:
     try:
         for file in sorted(data.rglob("*.arrow")):
             _validate(file)
+        for file in sorted(data.rglob("*.hdf5")):
+            hdf5.refuse_what_is_elsewhere(file)
         dataset = minari.MinariDataset(data)
         episodes = list(dataset.iterate_episodes())
         return Demonstrations(
@@ -117,7 +155,10 @@ def read(source: str | Path) -> Demonstrations:
             ],
             actions=[_plain(e.actions) for e in episodes],
             rewards=[np.asarray(e.rewards, float) for e in episodes],
-            terminated=[bool(e.terminations[-1]) for e in episodes],
+            terminated=[
+                ended(e.terminations, e.truncations, f"Episode {e.id} of {source}")
+                for e in episodes
+            ],
         )
     except UserError:
         raise

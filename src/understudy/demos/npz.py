@@ -9,26 +9,31 @@ from pathlib import Path
 
 import numpy as np
 
-from understudy.demos.demonstrations import Demonstrations
+from understudy import files
+from understudy.demos.demonstrations import Demonstrations, ended
 from understudy.errors import UserError
 
 ANY = "fiub"  # the kinds of numbers
 NEEDED = {"observations": ANY, "actions": ANY, "rewards": "fiu", "terminations": "b",
           "lengths": "iu"}  # fmt: skip
+OPTIONAL = {"truncations": "b"}
+NOTHING: Mapping[str, str] = {}
 
 
 def read(path: str | Path) -> Demonstrations:
     """Episodes from our own format, a few plain arrays."""
-    arrays = load(Path(path), NEEDED, flat=("rewards", "terminations", "lengths"))
-    lengths = arrays["lengths"].astype(np.int64)
-    if len(lengths) == 0 or (lengths < 1).any():
+    flat = ("rewards", "terminations", "lengths", "truncations")
+    arrays = load(Path(path), NEEDED, flat=flat, optional=OPTIONAL)
+    if len(arrays["lengths"]) == 0 or (arrays["lengths"] < 1).any():
         raise UserError(f"Demonstrations file {path} has no episode, or one without a step.")
-    total = int(lengths.sum())
+    lengths = arrays["lengths"].tolist()  # as whole numbers, whose sum does not wrap
+    total = sum(lengths)
     expected = {
         "observations": total + len(lengths),
         "actions": total,
         "rewards": total,
         "terminations": total,
+        **({"truncations": total} if "truncations" in arrays else {}),
     }
     for name, count in expected.items():
         if len(arrays[name]) != count:
@@ -37,28 +42,49 @@ def read(path: str | Path) -> Demonstrations:
                 f"{total} steps in {len(lengths)} episodes, call for {count}."
             )
     ends = np.cumsum(lengths)
+    marks = [
+        np.split(arrays[name], ends[:-1]) if name in arrays else [None] * len(lengths)
+        for name in ("terminations", "truncations")
+    ]
     return Demonstrations(
-        observations=np.split(arrays["observations"], np.cumsum(lengths + 1)[:-1]),
+        observations=np.split(
+            arrays["observations"], np.cumsum([length + 1 for length in lengths])[:-1]
+        ),
         actions=np.split(arrays["actions"], ends[:-1]),
         rewards=np.split(arrays["rewards"], ends[:-1]),
-        terminated=[bool(arrays["terminations"][end - 1]) for end in ends],
+        terminated=[
+            ended(terminations, truncations, f"Episode {i} of the demonstrations file {path}")
+            for i, (terminations, truncations) in enumerate(zip(*marks, strict=True))
+        ],
     )
 
 
-def load(path: Path, needed: Mapping[str, str], flat: Collection[str]) -> dict[str, np.ndarray]:
-    """The arrays that are needed, of the kinds that they must be; the others are never looked at,
-    for some writers pickle them."""
-    if not path.exists():
-        raise UserError(f"Demonstrations file {path} does not exist.")
+def load(
+    path: Path,
+    needed: Mapping[str, str],
+    flat: Collection[str],
+    optional: Mapping[str, str] = NOTHING,
+) -> dict[str, np.ndarray]:
+    """The arrays that are needed, and those of the optional ones that are there, of the kinds that
+    they must be; the others are never looked at, for some writers pickle them."""
+    wanted = {**needed, **optional}
     try:
         # Opened here: NumPy leaves a file open that is no archive.
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in needed if name in file}
+        with files.regular(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            unpacked = sum(about.file_size for about in file.zip.infolist())
+            files.bounded(unpacked, files.DATA, f"Demonstrations file {path}, unpacked,")
+            arrays = {name: file[name] for name in wanted if name in file}
+    except FileNotFoundError:
+        raise UserError(f"Demonstrations file {path} does not exist.") from None
+    except UserError:
+        raise
     except Exception as error:  # NumPy, zip and zlib each have their own
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(f"Demonstrations file {path} is not a readable .npz: {reason}") from None
-    for name, kinds in needed.items():
+    for name, kinds in wanted.items():
         if name not in arrays:
+            if name in optional:
+                continue
             raise UserError(
                 f"Demonstrations file {path} lacks the array '{name}'; "
                 f"it needs {', '.join(needed)}."
@@ -75,7 +101,7 @@ def load(path: Path, needed: Mapping[str, str], flat: Collection[str]) -> dict[s
 def holds(path: Path, names: Collection[str]) -> bool:
     """Whether a file has all these arrays."""
     try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+        with files.regular(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             return isinstance(file, np.lib.npyio.NpzFile) and set(names) <= set(file.files)
     except Exception:  # the reader tells what is wrong
         return False

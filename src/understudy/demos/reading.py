@@ -23,7 +23,7 @@ def format_of(source: str | Path) -> str:
     path = Path(source)
     if path.suffix == ".csv":
         return "csv"
-    if path.suffix == ".npz" or path.is_file():
+    if path.suffix == ".npz" or (path.exists() and not path.is_dir()):
         return "sb2" if npz.holds(path, ("obs", "episode_starts")) else "npz"
     if trajectories.holds(path):
         return "imitation"

@@ -1,5 +1,6 @@
 """Whole episodes of anyone who can say what to do: a function, a policy, a person."""
 
+import copy
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
@@ -7,6 +8,7 @@ import gymnasium
 import numpy as np
 
 from understudy.demos.demonstrations import Demonstrations
+from understudy.envs.guard import calling, guarded, plain
 from understudy.errors import UserError
 
 # What to do at an observation; and whether it is the first of an episode.
@@ -35,6 +37,7 @@ def record(
     told: Callable[[float], None] = lambda gained: None,
 ) -> Demonstrations:
     """So many episodes, the i-th reset with seed + i; `told` each one's return."""
+    world = guarded(world)
     kept: list[tuple[np.ndarray, np.ndarray, np.ndarray, bool]] = []
     try:
         for i in range(seed, seed + episodes):
@@ -48,7 +51,12 @@ def record(
 
 def acting(act: Callable[[Any], Any]) -> Player:
     """A function of the observation alone."""
-    return lambda obs, first: act(obs)
+
+    def play(obs: Any, first: bool) -> Any:
+        with calling("The player failed"):
+            return act(obs)
+
+    return play
 
 
 def predicting(policy: Predicts) -> Player:
@@ -59,7 +67,8 @@ def predicting(policy: Predicts) -> Player:
     def play(obs: Any, first: bool) -> Any:
         nonlocal memory
         memory = None if first else memory
-        action, memory = policy.predict(obs, memory, np.array([first]), True)
+        with calling("The player failed"):
+            action, memory = policy.predict(obs, memory, np.array([first]), True)
         return action
 
     return play
@@ -71,11 +80,15 @@ def _episode(
     x, _ = world.reset(seed=seed)
     seen, taken, gained, terminated, over = [x], [], [], False, False
     while not over:
-        action = play(x, not taken)
-        if not world.action_space.contains(action):
-            raise UserError(f"The player's action {action!r} is not in {world.action_space}.")
+        action = play(copy.copy(x), not taken)
+        with calling("The player's action cannot be used"):
+            fits = world.action_space.contains(action)
+        if not fits:
+            raise UserError(
+                f"The player's action {plain(repr(action))} is not in {plain(world.action_space)}."
+            )
+        taken.append(np.array(action))  # a player may use its array again, or the world change it
         x, r, terminated, truncated, _ = world.step(action)
-        taken.append(action)
         seen.append(x)
         gained.append(float(r))
         over = terminated or truncated

@@ -7,6 +7,8 @@ import gymnasium
 import numpy as np
 
 from understudy.demos.demonstrations import Demonstrations
+from understudy.envs.guard import guarded
+from understudy.errors import UserError
 from understudy.mdp import MDP, at
 
 
@@ -37,6 +39,7 @@ def play(
 ) -> Iterator[float]:
     """One episode of the stage-indexed π, at most H steps: the return so far, first after the
     reset (zero) and then after each step. The world stands still between two of them."""
+    world = guarded(world)
     first_state = int(getattr(world.observation_space, "start", 0))
     first_action = int(getattr(world.action_space, "start", 0))
     s, _ = world.reset(seed=seed)
@@ -56,11 +59,16 @@ def follow(
 ) -> Iterator[float]:
     """One episode of a policy that is asked as Stable-Baselines3's are, deterministically: the
     return so far, as `play` yields it."""
+    world = guarded(world)
     obs, _ = world.reset(seed=seed)
     gained, state, over = 0.0, None, False
     yield gained
     while not over:
         action, state = predict(obs, state, deterministic=True)
+        if not np.isfinite(action).all():
+            raise UserError(
+                "The policy's action became NaN; the policy is damaged or has diverged."
+            )
         obs, r, terminated, truncated, _ = world.step(action)
         gained, over = gained + float(r), terminated or truncated
         yield gained

@@ -33,7 +33,13 @@ def read(path: str | Path) -> Demonstrations:
                 f"Demonstrations file {path} has {steps} obs and {count} {name}; "
                 "there must be as many of each."
             )
-    starts = arrays["episode_starts"].ravel().astype(bool)
+    marks = arrays["episode_starts"].ravel()
+    if not np.isin(marks, (0, 1)).all():
+        raise UserError(
+            f"Demonstrations file {path} has episode_starts of {marks[~np.isin(marks, (0, 1))][0]};"
+            " they must be true or false, or 1 or 0."
+        )
+    starts = marks.astype(bool)
     if steps == 0 or not starts[0]:
         raise UserError(
             f"Demonstrations file {path} does not begin with an episode: its first episode_starts "

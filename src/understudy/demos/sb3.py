@@ -16,6 +16,7 @@ from typing import Any
 
 import gymnasium
 
+from understudy import files
 from understudy.demos.recording import Predicts
 from understudy.errors import UserError
 
@@ -36,8 +37,10 @@ ADVICE = "load it in Python yourself and record with understudy.record (docs/dem
 def load(path: str | Path, world: gymnasium.Env) -> Predicts:
     """The policy in a `.zip`, for the spaces of `world`."""
     path = Path(path)
-    if not path.is_file():
-        raise UserError(f"The policy {path} does not exist.")
+    try:
+        files.regular(path)
+    except FileNotFoundError:
+        raise UserError(f"The policy {path} does not exist.") from None
     torch, build = _library()
     try:
         with zipfile.ZipFile(path) as archive:

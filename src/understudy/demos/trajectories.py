@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from understudy import files
 from understudy.demos.demonstrations import Demonstrations, unrewarded
 from understudy.errors import UserError
 
@@ -70,7 +71,7 @@ def write(folder: str | Path, demos: Demonstrations) -> None:
         to.write_table(table)
     features = {field.name: _feature(field.type) for field in table.schema}
     info = {"citation": "", "description": "", "features": features, "homepage": "", "license": ""}
-    (folder / INFO).write_text(json.dumps(info, indent=2))
+    (folder / INFO).write_text(json.dumps(info, indent=2), encoding="utf-8")
     state = {
         "_data_files": [{"filename": TABLE}],
         "_fingerprint": "understudy",
@@ -80,7 +81,7 @@ def write(folder: str | Path, demos: Demonstrations) -> None:
         "_output_all_columns": False,
         "_split": None,
     }
-    (folder / STATE).write_text(json.dumps(state, indent=2))
+    (folder / STATE).write_text(json.dumps(state, indent=2), encoding="utf-8")
 
 
 def _pyarrow() -> Any:
@@ -97,13 +98,13 @@ def _pyarrow() -> Any:
 
 def _table(folder: Path) -> Any:
     pa = _pyarrow()
-    files = json.loads((folder / STATE).read_text())["_data_files"]
-    names = [str(file["filename"]) for file in files]
+    listed = json.loads(files.text(folder / STATE))["_data_files"]
+    names = [str(file["filename"]) for file in listed]
     if not names or any(Path(name).name != name for name in names):
         raise ValueError(f"{STATE} must name files of this folder, and names {names}")
     tables = []
     for name in names:
-        with pa.OSFile(str(folder / name), "rb") as file:
+        with pa.OSFile(str(files.regular(folder / name)), "rb") as file:
             tables.append(pa.ipc.open_stream(file).read_all())
             tables[-1].validate(full=True)  # a bad offset would end the process, not the reading
     return pa.concat_tables(tables)

@@ -1,9 +1,7 @@
 """From a name to a task: an MDP, and demonstrations where we have them."""
 
 import contextlib
-import difflib
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +13,9 @@ from understudy.envs import empty_room, kind, sampled, toy_text
 from understudy.envs.linear_mdp import LinearMDP, random_linear
 from understudy.errors import UserError
 from understudy.mdp import MDP
-from understudy.registration import ROOMS
 
 LINEAR = re.compile(r"RandomLinear-d(\d+)(?:-seed(\d+))?")
+LONGEST = 10**6  # stages of a table
 ROOM = re.compile(r"(?:understudy/)?EmptyRoom-(\d+)x(\d+)(?:-v0)?")
 
 
@@ -34,8 +32,8 @@ def find(name: str, *, horizon: int | None = None, seed: int = 0) -> Task:
     """EmptyRoom of any size (`EmptyRoom-9x9`), a random linear MDP (`RandomLinear-d8`), or a
     discrete Gymnasium environment by its id: from its P table where it has one, otherwise by
     sampling it with `seed`."""
-    if horizon is not None and horizon < 1:
-        raise UserError(f"The horizon is {horizon}; it must be at least 1.")
+    if horizon is not None and not 1 <= horizon <= LONGEST:
+        raise UserError(f"The horizon is {horizon}; it must be from 1 to {LONGEST:,}.")
     if random := LINEAR.fullmatch(name):
         d, drawn = int(random[1]), int(random[2] or 0)
         if not 1 <= d <= 256:
@@ -80,37 +78,13 @@ def room_size(name: str) -> int | None:
 
 
 def make(name: str, *, horizon: int | None = None, render_mode: str | None = None) -> gymnasium.Env:
-    """`gymnasium.make`, with rooms of any size, and errors that help."""
+    """`gymnasium.make`, with rooms of any size, behind a guard, and with errors that help."""
     drawn: dict[str, Any] = {} if render_mode is None else {"render_mode": render_mode}
-    with _explained(name):
-        if (n := room_size(name)) is not None:
-            return gymnasium.make("understudy/EmptyRoom-v0", size=n, horizon=horizon, **drawn)
-        return kind.make(name, max_episode_steps=horizon, **drawn)
+    if (n := room_size(name)) is not None:
+        return kind.make("understudy/EmptyRoom-v0", size=n, horizon=horizon, **drawn)
+    return kind.make(name, max_episode_steps=horizon, **drawn)
 
 
 def continuous(name: str) -> bool:
     """Whether `name` is an environment for networks, with errors that help."""
-    with _explained(name):
-        return kind.continuous(name)
-
-
-@contextlib.contextmanager
-def _explained(name: str) -> Iterator[None]:
-    """Whatever the making of an environment raises, as one sentence that helps."""
-    try:
-        yield
-    except UserError:
-        raise
-    except gymnasium.error.DependencyNotInstalled as error:
-        raise UserError(f"Environment '{name}' needs a package: {_first(error)}.") from None
-    except gymnasium.error.UnregisteredEnv as error:
-        known = [*gymnasium.registry, *(f"EmptyRoom-{n}x{n}" for n in ROOMS)]
-        close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"did you mean {close[0]}?" if close else "use EmptyRoom-5x5 or a Gymnasium id."
-        raise UserError(f"Unknown environment '{name}' ({_first(error)}); {hint}") from None
-    except Exception as error:  # whatever an environment's own constructor raises
-        raise UserError(f"Environment '{name}' cannot be made: {_first(error)}.") from None
-
-
-def _first(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
+    return kind.continuous(name)

@@ -1,9 +1,11 @@
 """Which learner an environment is for. Imports Gymnasium alone: the command line asks first."""
 
 import contextlib
+import difflib
 import importlib
 import os
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -12,7 +14,9 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Dict, Discrete, Tuple
 from gymnasium.wrappers import FlattenObservation
 
+from understudy.envs.guard import Guard, calling, first_line, plain
 from understudy.errors import UserError
+from understudy.registration import ROOMS
 
 
 def continuous(name: str) -> bool:
@@ -27,7 +31,17 @@ def continuous(name: str) -> bool:
 def make(name: str, **options: Any) -> gymnasium.Env:
     """`gymnasium.make`, and environments that are registered nowhere, as 'module:Class'. What is
     seen as a dictionary or a tuple is made a vector, where Gymnasium knows how."""
-    env = _make(name, **options)
+    with _explained(name):
+        return _vectors(Guard(_make(name, **options), name))
+
+
+def again(spec: EnvSpec, name: str, **options: Any) -> gymnasium.Env:
+    """An environment made as it was before, but for the options."""
+    with _explained(name):
+        return Guard(gymnasium.make(spec, **options), name)
+
+
+def _vectors(env: gymnasium.Env) -> gymnasium.Env:
     if isinstance(env.observation_space, Dict | Tuple):
         with contextlib.suppress(NotImplementedError):  # words, graphs: the learner refuses them
             return FlattenObservation(env)
@@ -39,12 +53,7 @@ def _make(name: str, **options: Any) -> gymnasium.Env:
     module, _, attribute = name.partition(":")
     if not attribute or attribute in gymnasium.registry:
         return gymnasium.make(name, **options)
-    try:
-        found = getattr(imported(module), attribute, None)
-    except ImportError as error:
-        raise UserError(
-            f"Environment '{name}' cannot be imported: {error}; give 'module:Class'."
-        ) from None
+    found = getattr(imported(module), attribute, None)
     if found is None:  # Gymnasium's own form: a module that registers, and an id
         return gymnasium.make(name, **options)
     stem = attribute.replace(".", "-")
@@ -55,7 +64,37 @@ def imported(module: str) -> ModuleType:
     """A module of the user's, by name: installed, or a file beside them."""
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    return importlib.import_module(module)
+    try:
+        with calling(f"The module '{plain(module)}' cannot be imported"):
+            return importlib.import_module(module)
+    except UserError as error:
+        raise UserError(f"{str(error).rstrip('.')}; give 'module:Class'.") from error.__cause__
+
+
+@contextlib.contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Whatever the making of an environment raises, as one sentence that helps."""
+    named = f"Environment '{plain(name)}'"
+    before, sys.stdout = sys.stdout, sys.stderr  # what it prints is no part of our document
+    try:
+        yield
+    except (UserError, KeyboardInterrupt):
+        raise
+    except gymnasium.error.DependencyNotInstalled as error:
+        raise UserError(f"{named} needs a package: {first_line(error)}.") from None
+    except gymnasium.error.UnregisteredEnv as error:
+        known = [*gymnasium.registry, *(f"EmptyRoom-{n}x{n}" for n in ROOMS)]
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"did you mean {close[0]}?" if close else "use EmptyRoom-5x5 or a Gymnasium id."
+        raise UserError(
+            f"Unknown environment '{plain(name)}' ({first_line(error)}); {hint}"
+        ) from None
+    except SystemExit as error:
+        raise UserError(f"{named} cannot be made: it called sys.exit.") from error
+    except BaseException as error:  # whatever an environment's own constructor raises
+        raise UserError(f"{named} cannot be made: {first_line(error)}.") from error
+    finally:
+        sys.stdout = before
 
 
 def _quieten(name: str) -> None:

@@ -8,11 +8,13 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Discrete
 
+from understudy.envs.guard import guarded
 from understudy.envs.toy_text import from_table
 from understudy.errors import UserError
 from understudy.mdp import MDP
 
 INTERACTIONS = 50_000
+MOST = 2_000_000  # pairs of state and action, far more than so many steps can tell
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,12 @@ def from_samples(
             f"sampling an MDP needs both Discrete."
         )
     S, A = int(states.n), int(actions.n)
+    if S * A > MOST:
+        raise UserError(
+            f"The environment has {S:,} states and {A:,} actions, more than {interactions:,} steps "
+            f"can tell about; sampling takes at most {MOST:,} pairs of them."
+        )
+    env = guarded(env)
     rng = np.random.default_rng(seed)
     visits = np.zeros((S, A), dtype=np.int64)
     gains = np.zeros((S, A))

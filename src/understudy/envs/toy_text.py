@@ -1,6 +1,7 @@
 """Any Gymnasium environment with a `P` table as an MDP: FrozenLake, CliffWalking, Taxi, yours."""
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ import gymnasium
 import numpy as np
 
 from understudy import mdp as mdps
+from understudy.envs.guard import calling, guarded, plain, shown
 from understudy.errors import UserError
 from understudy.mdp import MDP
 
@@ -18,7 +20,7 @@ Table = Mapping[
 
 def from_env(env: gymnasium.Env, *, horizon: int) -> MDP:
     """The MDP of an environment that carries its own `P` table."""
-    table = table_of(env)
+    table, env = table_of(env), guarded(env)
     if table is None:
         raise UserError(
             f"Environment {env.spec.id if env.spec else type(env.unwrapped).__name__} has no P "
@@ -29,8 +31,9 @@ def from_env(env: gymnasium.Env, *, horizon: int) -> MDP:
 
 def table_of(env: gymnasium.Env) -> Table | None:
     """The environment's `P`, if it has one that is a table."""
-    table = getattr(env.unwrapped, "P", None)
-    return table if isinstance(table, Mapping) and 0 in table else None
+    with calling(f"Environment {type(env.unwrapped).__name__} failed to show its P table"):
+        table = getattr(env.unwrapped, "P", None)
+        return table if isinstance(table, Mapping) and 0 in table else None
 
 
 def from_table(table: Table, *, nu: np.ndarray, horizon: int) -> MDP:
@@ -39,6 +42,8 @@ def from_table(table: Table, *, nu: np.ndarray, horizon: int) -> MDP:
     A state that ends every episode that enters it absorbs by itself. Where a state is entered both
     with and without an end, ended episodes go to one extra absorbing state, the MDP's `sink`.
     """
+    with calling("The environment's P table cannot be read"):
+        table = checked(table)
     S, A = len(table), len(table[0])
     live = _reachable(table, nu)
     ended = {
@@ -65,6 +70,40 @@ def from_table(table: Table, *, nu: np.ndarray, horizon: int) -> MDP:
     return dataclasses.replace(mdp, sink=sink)
 
 
+def checked(table: Table) -> Table:
+    """The table as plain numbers: states and actions 0, 1, …, each with its list of outcomes."""
+    S, A = len(table), len(table[0])
+    found: dict[int, dict[int, list[tuple[Any, ...]]]] = {}
+    for s in range(S):
+        for a in range(A):
+            here = f"The environment's P table, at state {s} and action {a},"
+            try:
+                outcomes = table[s][a]
+            except (KeyError, IndexError):
+                raise UserError(f"{here} has no entry; it needs one for each of {S}×{A}.") from None
+            found.setdefault(s, {})[a] = [_outcome(told, S, here) for told in outcomes]
+        if len(table[s]) != A:
+            raise UserError(f"The environment's P table has {A} actions, but {len(table[s])} in "
+                            f"state {s}.")  # fmt: skip
+    return found
+
+
+def _outcome(told: Any, S: int, here: str) -> tuple[float, int, float, bool]:
+    if not isinstance(told, tuple | list) or len(told) != 4:
+        raise UserError(f"{here} lists {shown(told)}; it must be (p, state, reward, terminated).")
+    p, to, r, over = told
+    try:
+        sound = 0 <= float(p) <= 1 + 1e-6 and int(to) == to and 0 <= to < S and math.isfinite(r)
+    except (TypeError, ValueError, OverflowError):
+        sound = False
+    if not sound:
+        raise UserError(
+            f"{here} lists {plain((p, to, r, over))}; it must be a probability, a state from 0 to "
+            f"{S - 1}, a finite reward, and whether the episode is over."
+        )
+    return float(p), int(to), float(r), bool(over)
+
+
 def _reachable(table: Table, nu: np.ndarray) -> set[int]:
     """The states in which an episode can stand before it has ended."""
     live = frontier = set(np.flatnonzero(nu).tolist())
@@ -83,9 +122,21 @@ def _reachable(table: Table, nu: np.ndarray) -> set[int]:
 
 def initial_distribution(env: gymnasium.Env, states: int, resets: int = 1000) -> np.ndarray:
     """ν: the environment's own where it tells, else the frequencies of `resets` resets."""
-    told = getattr(env.unwrapped, "initial_state_distrib", None)
-    if told is not None:
-        return np.asarray(told, dtype=float)
+    first = int(getattr(env.observation_space, "start", 0))
+    with calling("The environment's initial_state_distrib cannot be used"):
+        told = getattr(env.unwrapped, "initial_state_distrib", None)
+        nu = None if told is None else np.asarray(told, dtype=float)
+    if nu is not None:
+        if nu.shape != (states,):
+            raise UserError(
+                f"The environment's initial_state_distrib has shape {nu.shape}; its P table has "
+                f"{states} states."
+            )
+        return nu
     env.reset(seed=0)
-    starts = [int(env.reset()[0]) for _ in range(resets)]
+    starts = np.array([int(env.reset()[0]) - first for _ in range(resets)])
+    if starts.max() >= states:
+        raise UserError(
+            f"The environment begins in state {starts.max()}, its P table has {states} states."
+        )
     return np.bincount(starts, minlength=states) / resets

@@ -46,9 +46,9 @@ def record(
     booked = {} if one.regret is None else {"ledger": ledger(one.regret, planned, problem)}
     summary = {**summary, **booked}
     replay = None if one.glimpse is None else vars(one.glimpse)
-    runs.begin(folder, request)
-    runs.append(folder, rows(planned, one.returns, one.regret))
-    runs.finish(folder, {"policy": one.policy, "reward": one.reward}, summary, replay)
+    with runs.recording(folder, request) as draft:
+        runs.append(draft, rows(planned, one.returns, one.regret))
+        runs.finish(draft, {"policy": one.policy, "reward": one.reward}, summary, replay)
     return summary
 
 

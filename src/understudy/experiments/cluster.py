@@ -5,6 +5,7 @@ the folder that all nodes see. Ray itself is the extra `[ray]`, imported when it
 """
 
 import contextlib
+import functools
 import os
 import re
 import socket
@@ -23,6 +24,8 @@ from understudy.experiments.shared import Place
 from understudy.experiments.workers import Ended, Task, cores
 
 HERE = "ray"
+TRIES = 2  # to start a Ray of our own
+LONG = 120  # seconds for its node to start
 PATIENCE = 120  # seconds to wait for a folder whose worker is lost and has not noticed yet
 
 
@@ -106,22 +109,18 @@ def joined(cluster: Cluster) -> Iterator[Any]:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     # Ray starts programs of its own, which JAX's warning of forks is not about.
     warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
-    try:
-        if cluster.address == HERE:
-            # On the loopback, and without a dashboard: nobody else is let in.
-            ray.init(
-                num_cpus=len(cores()),
-                include_dashboard=False,
-                _node_ip_address="127.0.0.1",
-                **quiet,
-            )
-        else:
+    if cluster.address == HERE:
+        # On the loopback, and without a dashboard: nobody else is let in.
+        here = {"num_cpus": len(cores()), "include_dashboard": False}
+        _start(ray, {**here, "_node_ip_address": "127.0.0.1", **quiet})
+    else:
+        try:
             _knock(cluster.address)
             ray.init(address=cluster.address, **quiet)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise UserError(
-            f"Cannot join the Ray cluster {cluster.address}: {_first_line(error)}"
-        ) from None
+        except Exception as error:  # Ray raises whatever it likes, Exception itself among others
+            raise UserError(
+                f"Cannot join the Ray cluster {cluster.address}: {_first_line(error)}"
+            ) from None
     try:
         _tell_whether_it_fits(ray, cluster)
         yield ray
@@ -129,12 +128,63 @@ def joined(cluster: Cluster) -> Iterator[Any]:
         ray.shutdown()
 
 
+def _start(ray: Any, options: dict[str, Any]) -> None:
+    """A Ray of our own. On a busy machine its node may take longer than Ray waits; then it is
+    waited for longer, and tried once more."""
+    for name in ("RAY_gcs_server_port_wait_time_s", "RAY_worker_register_timeout_seconds"):
+        os.environ.setdefault(name, str(LONG))
+    said = ""
+    for _ in range(TRIES):
+        try:
+            with _patiently():
+                ray.init(**options)
+                return
+        except Exception as error:  # a node that is late is an Exception, of no class of its own
+            said = _first_line(error)
+            ray.shutdown()
+    raise UserError(
+        f"Ray did not start on this machine in {TRIES} tries: {said.rstrip('.')}; try again when "
+        f"it is less busy, or run the sweep without --on ray."
+    )
+
+
+@contextlib.contextmanager
+def _patiently() -> Iterator[None]:
+    """Ray asks for its new node for half a minute, a number that is written into its code. Here
+    each time that it asks, it is answered later."""
+    from ray._private import services
+
+    ask = getattr(services, "get_node", None)
+    if ask is None:  # another version, which has its own ways
+        yield
+        return
+    services.get_node = functools.partial(_answered, ask)
+    try:
+        yield
+    finally:
+        services.get_node = ask
+
+
+def _answered(ask: Callable[..., Any], *about: Any, **named: Any) -> Any:
+    """What `ask` answers, once it does, for LONG seconds at most."""
+    until = time.monotonic() + LONG
+    while True:
+        try:
+            return ask(*about, **named)
+        except RuntimeError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.5)
+
+
 def _knock(address: str) -> None:
     """Whether anybody is there: Ray itself would wait for many minutes. For "auto" that is the
     cluster that this machine was told of, which may be long gone."""
     if address == "auto":
         noted = Path(tempfile.gettempdir()) / "ray" / "ray_current_cluster"
-        address = os.environ.get("RAY_ADDRESS") or (noted.read_text() if noted.exists() else "")
+        address = os.environ.get("RAY_ADDRESS") or (
+            noted.read_text(encoding="utf-8") if noted.exists() else ""
+        )
     host, _, port = address.removeprefix("ray://").strip().rpartition(":")
     if port.isdecimal():
         socket.create_connection((host, int(port)), timeout=10).close()

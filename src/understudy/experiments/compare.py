@@ -4,8 +4,8 @@ and seeds. Its runs are runs like any other; stopped, the same command goes on w
 import dataclasses
 import re
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,9 @@ from understudy.config import Config
 from understudy.deep.config import PRESETS
 from understudy.envs import catalog
 from understudy.errors import UserError
-from understudy.experiments import account, console, figures, runs, store
-from understudy.experiments.runs import StoredRun
+from understudy.experiments import account, console, figures, runs, standing, store
+from understudy.experiments import stored as stored_runs
+from understudy.experiments.stored import StoredRun
 from understudy.experiments.sweep import Sweep
 from understudy.imitation import expert_return, plan, pose
 from understudy.occupancy import policy_of
@@ -81,8 +82,10 @@ def compare(
     seeds: int = 3,
     shown: Sequence[Shown] = (Shown(),),
     out: Path | None = None,
+    restart: bool = False,
 ) -> dict[str, Any]:
-    """Run what is not done yet, and return table, figure and all that is in them."""
+    """Run what is not done yet, and return table, figure and all that is in them. With `restart`,
+    runs that are damaged or have failed are moved aside first."""
     deep = catalog.continuous(env)
     known = titles_of(deep)
     names, shown = list(dict.fromkeys(names or known)), list(dict.fromkeys(shown))
@@ -98,9 +101,13 @@ def compare(
     out = out or Path("runs") / f"compare-{re.sub('[/:]', '-', runs.short(env))}"
     with store.workplace(out):
         run = _with_networks if deep else _with_tables
-        stored = run(Comparison(env, names, budget, range(seeds), shown, out))
+        asked = Comparison(env, names, budget, range(seeds), shown, out, restart)
+        stored = run(asked)
+        for sentence in asked.failed:
+            console.say(f"Failed, and left out: {sentence}")
         if not stored:
-            raise UserError(f"No run on {env} ended; there is nothing to compare.")
+            why = f" The first failed: {asked.failed[0]}" if asked.failed else ""
+            raise UserError(f"No run on {env} ended; there is nothing to compare.{why}")
         rows = ranked(stored)
         document = {
             "env": env,
@@ -118,7 +125,13 @@ def compare(
         }
         store.write_json(out / "compare.json", document)
         drawn = draw(env, stored, known, out / "compare")
-        return {**document, "out": str(out), "figure": str(drawn), "table": markdown(rows, known)}
+        return {
+            **document,
+            "out": str(out),
+            "figure": str(drawn),
+            "table": markdown(rows, known),
+            "failed": asked.failed,
+        }
 
 
 Cells = Mapping[tuple[Shown, str], list[StoredRun]]
@@ -134,6 +147,8 @@ class Comparison:
     seeds: Sequence[int]
     shown: Sequence[Shown]
     out: Path
+    restart: bool  # those that are damaged or have failed
+    failed: list[str] = field(default_factory=list)  # the runs that are left out, and why
 
 
 def _with_networks(of: Comparison) -> Cells:
@@ -161,15 +176,14 @@ def _with_networks(of: Comparison) -> Cells:
                 }
                 request = deep_train.asked(of.env, config, demonstrations, **options)
                 folder = of.out / name / runs.name(request)
-                asked = sweep_networks.Asked(of.env, config, options, folder)
+                asked = sweep_networks.Asked(of.env, config, options, request, folder)
                 cells.setdefault((one, name), []).append(asked)
     # Seeds vary slowest, so that early results say something of all.
     by_seed = [asked for group in zip(*cells.values(), strict=True) for asked in group]
-    for sentence in sweep_networks.work(by_seed)["failed"]:
-        console.say(f"Failed, and left out: {sentence}")
+    done = sweep_networks.work(by_seed, restart=of.restart)
+    of.failed.extend(map(str, done["failed"]))
     ended = {
-        key: [runs.read(asked.folder) for asked in cell if asked.done]
-        for key, cell in cells.items()
+        key: _read(asked.folder for asked in cell if asked.done) for key, cell in cells.items()
     }
     return {key: cell for key, cell in ended.items() if cell}
 
@@ -183,9 +197,8 @@ def _with_tables(of: Comparison) -> Cells:
     mdp = task.mdp
     best = float(mdps.optimum(mdp, mdp.reward)[1])
 
-    def beside_the_expert(folder: Path, shown: Shown) -> StoredRun:
+    def beside_the_expert(run: StoredRun, shown: Shown) -> StoredRun:
         """A run beside the expert's own value, not beside its luck in the episodes shown."""
-        run = runs.read(folder)
         if shown.trajectories is None:
             return run
         return dataclasses.replace(run, summary={**run.summary, "expert_return": best})
@@ -204,14 +217,35 @@ def _with_tables(of: Comparison) -> Cells:
                 trajectories=one.trajectories,
             )
             if name == "bc":
-                folders = [_count(asked, seed, of.out / name) for seed in of.seeds]
+                folders = _counted(of, asked, of.out / name)
             else:
-                folders = sweep_tables.run(asked, of.out / name)["folders"]
-            cells[one, name] = [beside_the_expert(Path(folder), one) for folder in folders]
-    return cells
+                done = sweep_tables.work(asked, of.out / name, restart=of.restart)
+                of.failed.extend(map(str, done["failed"]))
+                folders = [folder for folder in map(Path, done["folders"]) if runs.done(folder)]
+            cells[one, name] = [beside_the_expert(run, one) for run in _read(folders)]
+    return {key: cell for key, cell in cells.items() if cell}
 
 
-def _count(asked: Sweep, seed: int, out: Path) -> Path:
+def _read(folders: Iterable[Path]) -> list[StoredRun]:
+    """The runs that can be read; what is skipped is told."""
+    found, skipped = stored_runs.read_all(folders)
+    for sentence in skipped:
+        console.say(f"Skipped: {sentence}")
+    return found
+
+
+def _counted(of: Comparison, asked: Sweep, out: Path) -> list[Path]:
+    """The runs of cloning by counts that there are in the end."""
+    folders = []
+    for seed in of.seeds:
+        try:
+            folders.append(_count(asked, seed, out, of.restart))
+        except UserError as error:
+            of.failed.append(str(error))
+    return folders
+
+
+def _count(asked: Sweep, seed: int, out: Path, restart: bool) -> Path:
     """Cloning by counts, as a run: the same return at every mark, for there is no practice. Sampled
     demonstrations are the same for every seed, as they are for the other methods."""
     from understudy import mdp as mdps
@@ -229,6 +263,8 @@ def _count(asked: Sweep, seed: int, out: Path) -> Path:
         "config": dataclasses.asdict(config),
     }
     folder = out / runs.name(request)
+    if restart:
+        standing.mend(folder, request)
     if runs.done(folder):
         return folder
     problem = pose(task.mdp, choose_expert(task, expert, seed=0))
@@ -361,7 +397,9 @@ def draw(env: str, stored: Cells, titles: Mapping[str, str], stem: Path) -> Path
                 style = {"bc": "--", "understudy": (0, (4, 1))}.get(name, "-")
                 place.plot(x, middle, ls=style, color=COLOURS[name], lw=1.5, label=titles[name])
             place.axhline(1, color="black", ls=(0, (3, 3)), lw=1, label="expert", zorder=3)
-            place.set_title(str(one) if len(shown) > 1 else figures.panel_title(env))
+            place.set_title(
+                str(one) if len(shown) > 1 else figures.literal(figures.panel_title(env))
+            )
             place.set_xlim(0, end)
             place.xaxis.set_major_locator(ticker.MaxNLocator(4, prune="upper"))
             place.xaxis.set_major_formatter(figures.thousands(end))
@@ -370,6 +408,6 @@ def draw(env: str, stored: Cells, titles: Mapping[str, str], stem: Path) -> Path
             empty.set_visible(False)
         axes[0, 0].set_ylabel("return / expert's")
         if len(shown) > 1:
-            figure.suptitle(figures.panel_title(env), fontsize=10)
+            figure.suptitle(figures.literal(figures.panel_title(env)), fontsize=10)
         figures.legend(figure, axes.flat[: len(shown)], columns=4 if columns > 1 else 2)
         return figures.save(figure, stem)[0]

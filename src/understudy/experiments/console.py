@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +17,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.text import Text
+
+from understudy import streams
+from understudy.errors import plain
 
 err = Console(stderr=True, highlight=False, markup=False)  # a path may look like markup
 
@@ -53,10 +55,9 @@ def working(what: str) -> contextlib.AbstractContextManager[object]:
 
 def print_json(document: Mapping[str, Any]) -> None:
     """All of it, or nothing."""
-    sys.stdout.write(json.dumps(document, allow_nan=False) + "\n")
-    sys.stdout.flush()
+    streams.write(json.dumps(document, allow_nan=False))
 
 
 def say(sentence: str) -> None:
     """One line, however long: a path or a command must stay in one piece to be copied."""
-    err.print(sentence, soft_wrap=True)
+    err.print(plain(sentence), soft_wrap=True)

@@ -17,11 +17,12 @@ import numpy as np
 from understudy.baselines.methods import Method, check_used
 from understudy.deep import absorbing, acting, clone, drill, learner, scaling
 from understudy.deep import policy as policies
+from understudy.deep import world as worlds
 from understudy.deep.absorbing import Absorbing
 from understudy.deep.actor import actor
 from understudy.deep.actor_critic import Transitions, transitions
 from understudy.deep.collect import Act
-from understudy.deep.config import DeepConfig, check_deep
+from understudy.deep.config import DeepConfig, check_deep, refuse_too_large
 from understudy.deep.learner import Settings
 from understudy.deep.policy import Policy
 from understudy.deep.scaling import Scaling
@@ -29,9 +30,11 @@ from understudy.demos import Demonstrations, rollout, shipped
 from understudy.demos.reading import read
 from understudy.envs import catalog
 from understudy.errors import UserError
-from understudy.experiments import console, rehearsal, runs, store, trackers
+from understudy.experiments import console, rehearsal, runs, standing, store, trackers
 from understudy.experiments.trackers import Tracker
 from understudy.imitation import keys_of
+
+FAR = 1e12  # in the networks' units; some thousand times farther off, and they answer with NaN
 
 
 def train(
@@ -47,8 +50,10 @@ def train(
     out: Path | None = None,
     checkpoint: float = rehearsal.SECONDS,
     track: Sequence[Tracker] = (),
+    restart: bool = False,
 ) -> dict[str, Any]:
-    """Learn, write the run's folder, and return its summary."""
+    """Learn, write the run's folder, and return its summary. With `restart`, what the folder holds
+    of this run is moved aside first."""
     check_deep(config)
     check_used(method, config)
     trackers.refuse_missing(track)
@@ -59,7 +64,9 @@ def train(
     with contextlib.closing(make(env, config, horizon)) as world:
         border, plain = scaling.of_spaces(world, env), world.unwrapped
         shapes = (plain.observation_space.shape or (), plain.action_space.shape or ())
+        refuse_too_large(config, border.observations, border.actions)
         expert, border = expert_points(shown, world, border, config, env, thin)
+        worlds.try_out(world)
 
     def begin() -> rehearsal.Method:
         if method == "bc":
@@ -86,6 +93,7 @@ def train(
         ),
         expert_return=float(shown.returns.mean()),
         track=track,
+        restart=restart,
     )
 
 
@@ -107,7 +115,8 @@ def asked(
         "env": env,
         "seed": seed,
         "demos": demos,
-        "shown": fingerprint(shown),
+        "shown": fingerprint(*shown.observations, *shown.actions, np.array(shown.terminated)),
+        standing.YOUNGER: fingerprint(*shown.rewards),
         "trajectories": trajectories,
         **thinned,
         "horizon": horizon,
@@ -133,6 +142,9 @@ def evaluate(
             *_, gained = rollout.follow(world, policy.predict, seed=seed + i)
             returns.append(gained)
     told = runs.summary(run)
+    expert = told.get("expert_return", 0.0)
+    if type(expert) not in (int, float) or not abs(expert) <= 1e15:
+        raise UserError(f"{run / runs.MARKER} is not a run's: 'expert_return' is {expert!r:.60}.")
     return {
         "run": str(run),
         "env": env,
@@ -150,7 +162,7 @@ def stored(run: Path, env: str | None) -> tuple[Policy, str, int | None]:
     request = store.read_json(run / "config.json", "The run's")
     env = runs.playable(run, policy.env, env)
     horizon = request.get("horizon")
-    if horizon is not None and (type(horizon) is not int or horizon < 1):
+    if horizon is not None and (type(horizon) is not int or not 1 <= horizon <= 10**9):
         raise UserError(f"{run / 'config.json'} has a horizon of {horizon!r}, which cannot be.")
     return policy, env, horizon
 
@@ -176,11 +188,11 @@ def demonstrations(env: str, demos: str | None, trajectories: int | None) -> Dem
     return shown.first(trajectories)
 
 
-def fingerprint(shown: Demonstrations) -> str:
+def fingerprint(*arrays: np.ndarray) -> str:
     """Tells two sets of demonstrations apart, whatever their file is called: a run does not go on
-    with others than it began with."""
+    with others than it began with, nor with others of their rewards."""
     digest = hashlib.sha256()
-    for array in (*shown.observations, *shown.actions, np.array(shown.terminated)):
+    for array in arrays:
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:12]
 
@@ -219,14 +231,7 @@ def expert_points(
         raise UserError(f"The demonstrations of {env} have one step in all; give more.")
     border.check(obs, action, world, env)
     if config.normalise:
-        flat = obs.reshape(len(obs), -1).astype(np.float64)
-        mean, std = flat.mean(0), flat.std(0)
-        std[std < 1e-6] = 1  # what the expert never varies keeps its unit
-        if config.absorbing:
-            mean[-1], std[-1] = 0, 1
-        border = dataclasses.replace(
-            border, mean=mean.astype(np.float32), std=std.astype(np.float32)
-        )
+        border = scaling.standardised(border, obs, absorbing=config.absorbing)
     last = np.concatenate(
         [
             (i == len(actions) - 1) & ended
@@ -234,6 +239,12 @@ def expert_points(
         ]
     )
     points = border.obs(obs), border.encode(action), border.obs(after), last
+    for name, values in zip(("observation", "action", "observation"), points[:3], strict=True):
+        if not (np.abs(values) < FAR).all():
+            raise UserError(
+                f"The demonstrations of {env} have an {name} that is too far off for the networks "
+                f"({np.abs(values).max():g} in their units); scale or bound what they show."
+            )
     return Transitions(*map(jnp.asarray, points)), border
 
 

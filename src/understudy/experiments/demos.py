@@ -16,6 +16,7 @@ from understudy.demos.reading import format_of, read
 from understudy.demos.recording import Player
 from understudy.demos.writing import Format, write
 from understudy.envs import catalog, empty_room, kind
+from understudy.envs.guard import calling, first_line
 from understudy.errors import UserError
 from understudy.experiments import console, figures, store
 
@@ -83,6 +84,7 @@ def record(
     if out.exists():
         raise UserError(f"{out} exists already; give another name, or remove it.")
     with _stage(env, player, window, horizon) as (world, play), store.output_folder(out.parent):
+        refuse_unwritable(out, format, world)
         number = iter(range(1, episodes + 1))
         demos = recording.record(
             world,
@@ -96,6 +98,14 @@ def record(
         written = write(out, demos, format, world)
     return {"env": env, "player": player, "out": str(written), "seed": seed,
             **inspection.describe(demos)}  # fmt: skip
+
+
+def refuse_unwritable(out: Path, format: Format | None, world: gymnasium.Env) -> None:
+    """Before anybody plays: a Minari dataset cannot be of every space."""
+    if (format or ("" if out.suffix else "minari")).startswith("minari"):
+        from understudy.demos import minari  # slow to import
+
+        minari.refuse_unwritable(world)
 
 
 @contextlib.contextmanager
@@ -119,9 +129,12 @@ def _stage(
 
 def _seen(env: str, horizon: int | None, *, text: bool) -> gymnasium.Env:
     """The environment with its picture, or with its text where it has some and that is enough."""
-    with contextlib.closing(catalog.make(env)) as world:
-        modes = world.metadata.get("render_modes", ())
-    wanted = [mode for mode in (("ansi",) if text else ()) + ("rgb_array",) if mode in modes]
+    with (
+        contextlib.closing(catalog.make(env)) as world,
+        calling(f"Environment {env} cannot be drawn; its metadata is no dictionary"),
+    ):
+        modes = world.metadata.get("render_modes") or ()
+        wanted = [mode for mode in (("ansi",) if text else ()) + ("rgb_array",) if mode in modes]
     if not wanted:
         raise UserError(f"Environment {env} cannot be drawn, so nobody can play it by hand.")
     return catalog.make(env, horizon=horizon, render_mode=wanted[0])
@@ -145,8 +158,9 @@ def _player(player: str, world: gymnasium.Env) -> Player:
         )
     try:
         act = getattr(kind.imported(module), name)
-    except (ImportError, AttributeError) as error:
-        raise UserError(f"The player '{player}' cannot be imported: {error}.") from None
+    except AttributeError as error:
+        reason = first_line(error)
+        raise UserError(f"The player '{player}' cannot be imported: {reason}.") from None
     if not callable(act):
         raise UserError(f"The player '{player}' is not a function of the observation.")
     return recording.acting(act)

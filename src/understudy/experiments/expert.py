@@ -11,14 +11,16 @@ import jax
 import numpy as np
 
 from understudy.deep import acting, sac, scaling
+from understudy.deep import world as worlds
 from understudy.deep.actor_critic import Tuning, usual_entropy
 from understudy.deep.collect import Act
-from understudy.deep.config import ExpertConfig, check_expert
+from understudy.deep.config import ExpertConfig, check_expert, refuse_too_large_expert
 from understudy.deep.evaluation import FIRST_SEED
 from understudy.deep.policy import Policy
 from understudy.deep.scaling import Scaling
 from understudy.demos import Demonstrations, minari
 from understudy.envs import catalog
+from understudy.errors import UserError
 from understudy.experiments import rehearsal
 from understudy.imitation import keys_of
 
@@ -30,14 +32,19 @@ def expert(
     seed: int = 0,
     out: Path | None = None,
     checkpoint: float = rehearsal.SECONDS,
+    restart: bool = False,
 ) -> dict[str, Any]:
-    """Train, write the run's folder and a Minari dataset in it, and return the summary."""
+    """Train, write the run's folder and a Minari dataset in it, and return the summary. With
+    `restart`, what the folder holds of this run is moved aside first."""
     check_expert(config)
     keys_of([seed])
     request = {"method": "sac", "env": env, "seed": seed, "config": dataclasses.asdict(config)}
     with contextlib.closing(catalog.make(env)) as world:
         border = scaling.of_spaces(world, env)
         shapes = (world.observation_space.shape or (), world.action_space.shape or ())
+        refuse_too_large_expert(config, border.observations, border.actions)
+        minari.refuse_unwritable(world)  # now, not when all is learned
+        worlds.try_out(world)
     return rehearsal.rehearse(
         out,
         request,
@@ -56,15 +63,17 @@ def expert(
             enough=math.inf if config.enough is None else config.enough,
         ),
         after=functools.partial(demonstrate, env),
+        restart=restart,
     )
 
 
-def demonstrate(env: str, out: Path, played: Demonstrations) -> dict[str, Any]:
-    """The policy's episodes as a Minari dataset below the run's folder."""
+def demonstrate(env: str, out: Path, draft: Path, played: Demonstrations) -> dict[str, Any]:
+    """The policy's episodes as a Minari dataset below the run's folder, once it moves from its
+    draft. Whatever else is in the dataset's folder stays."""
     stem = env.split(":")[-1].split("/")[-1]
     with contextlib.closing(catalog.make(env)) as world:
         written = minari.write(
-            out / "demos",
+            draft / "demos",
             f"understudy/{stem}/expert-v0",
             played,
             world,
@@ -73,7 +82,7 @@ def demonstrate(env: str, out: Path, played: Demonstrations) -> dict[str, Any]:
             f"{played.returns.mean():.1f}.",
             seeds=range(FIRST_SEED, FIRST_SEED + len(played)),
         )
-    return {"demos": str(written)}
+    return {"demos": str(out / written.relative_to(draft))}
 
 
 def soft_actor_critic(border: Scaling, config: ExpertConfig, *, seed: int) -> rehearsal.Method:
@@ -108,6 +117,11 @@ def soft_actor_critic(border: Scaling, config: ExpertConfig, *, seed: int) -> re
     def step(
         state: sac.State, practised: dict[str, np.ndarray], n: int
     ) -> tuple[sac.State, dict[str, Any]]:
+        most = float(np.abs(practised["reward"]).max())
+        if most > worlds.FAR:
+            raise UserError(
+                f"The environment gave a reward of {most:g}, too large for the networks; scale it."
+            )
         updates = 0 if n < config.explore else config.fresh
         state, info = sac.step(
             state, sac.segment(practised), tuning=tuning, steps=updates, batch=config.batch

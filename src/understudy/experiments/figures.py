@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 
 from understudy.errors import UserError
 from understudy.experiments import store
-from understudy.experiments.runs import StoredRun, identity
+from understudy.experiments.runs import identity
+from understudy.experiments.stored import StoredRun
 
 # The same N has the same colour everywhere. The paper's windows have Okabe and Ito's colours; the
 # others were chosen far from those and from each other, as red- and green-blind readers see them.
@@ -121,7 +122,7 @@ def curves(
             if cloned:  # before any practice a clone is just that
                 grey = {"color": "#666666", "ls": (0, (1, 1)), "lw": 1, "zorder": 3}
                 place.axhline(float(np.mean(cloned)), label="cloning alone", **grey)
-            place.set_title(panel_title(env))
+            place.set_title(literal(panel_title(env)))
             place.set_xlim(0, end)
             if place.get_ylim()[0] > 0:  # begun elsewhere, ripples would look like waves
                 place.set_ylim(bottom=0)
@@ -248,13 +249,18 @@ def window_label(window: str) -> str:
     if window.strip().lower() == "adaptive":
         return "N adaptive"
     power = re.fullmatch(r"(?:([\d.]+)\s*\*\s*)?k\s*\^\s*([\d.]+)", window.strip())
-    return f"N = {power[1] or ''}k$^{{{power[2]}}}$" if power else f"N = {window}"
+    return f"N = {power[1] or ''}k$^{{{power[2]}}}$" if power else f"N = {literal(window)}"
 
 
 def panel_title(env: str) -> str:
     """EmptyRoom 3×3 for understudy/EmptyRoom-3x3-v0; other names as they are."""
     room = re.fullmatch(r"(?:understudy/)?EmptyRoom-(\d+)x(\d+)(?:-v0)?", env)
     return f"EmptyRoom {room[1]}×{room[2]}" if room else env
+
+
+def literal(text: str) -> str:
+    """A name as it is: a dollar sign in it begins no formula."""
+    return text.replace("$", r"\$")
 
 
 def thousands(end: float) -> ticker.FuncFormatter:

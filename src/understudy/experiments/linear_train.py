@@ -18,8 +18,7 @@ from understudy.config import VectorConfig, as_option, check_vectors
 from understudy.demos import Demonstrations, reading, recording, scripted
 from understudy.envs import catalog, wide_grid
 from understudy.errors import UserError
-from understudy.experiments import console, runs, store
-from understudy.experiments.train import refuse_another_run
+from understudy.experiments import console, runs, standing, store
 from understudy.imitation import keys_of
 
 METHOD = "linear"
@@ -36,8 +35,10 @@ def train(
     demonstrations: int = 10,
     seed: int = 0,
     out: Path | None = None,
+    restart: bool = False,
 ) -> dict[str, Any]:
-    """Learn, write the run's folder, and return its summary."""
+    """Learn, write the run's folder, and return its summary. With `restart`, what the folder holds
+    of this run is moved aside first."""
     keys_of([seed])
     with contextlib.closing(catalog.make(env)) as world:
         limit = world.spec.max_episode_steps if world.spec else None
@@ -61,7 +62,9 @@ def train(
             "config": dataclasses.asdict(config),
         }
         with store.workplace(out), console.bar() as bar:
-            refuse_another_run(out, request)
+            if standing.prepare(out, request, restart=restart, tables=True) == "done":
+                console.say(f"The run in {out} has ended already.")
+                return runs.summary(out)
             running = bar.add_task(f"{env}, interactions", total=config.interactions)
             begun = time.perf_counter()
 
@@ -89,9 +92,7 @@ def train(
                 {"interactions": int(n), "updates": k, "return": float(r)}
                 for k, (n, r) in enumerate(zip(result.interactions, result.returns, strict=True), 1)
             ]
-            files = ("config.json", "metrics.jsonl", "policy.safetensors", runs.MARKER)
-            with store.together(out, files) as draft:
-                runs.begin(draft, request)
+            with runs.recording(out, request) as draft:
                 runs.append(draft, rows)
                 weights = {"policy": result.policy, "reward": result.reward}
                 runs.finish(draft, weights, summary)
@@ -121,7 +122,7 @@ def load(run: Path, env: str | None = None) -> Stored:
         expert = float(expert)
         if not (math.isfinite(expert) and (low < high).all() and np.isfinite(high - low).all()):
             raise ValueError("its limits or its expert cannot be")
-    except (KeyError, TypeError, ValueError, UserError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, UserError) as error:
         raise UserError(f"The run {run} is not one of ours or is damaged ({error}).") from None
     env = runs.playable(run, named, env)
     policy = runs.tensors(run / "policy.safetensors", "The policy").get("policy")
@@ -134,7 +135,7 @@ def load(run: Path, env: str | None = None) -> Stored:
     wanted = (1 if config.stages == "shared" else config.horizon, phi.size + 1)
     if policy is None or policy.shape != wanted or policy.dtype.kind != "f":
         raise UserError(f"The policy of {run} has no weights for {phi.size} features.")
-    if not np.isfinite(policy).all():
+    if not (np.abs(policy) <= 1e30).all():
         raise UserError(f"The policy of {run} has weights that are NaN or infinite.")
     return Stored(env, policy, phi, reach(config, limit), expert)
 

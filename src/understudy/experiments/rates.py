@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from understudy.experiments import figures
-from understudy.experiments.runs import StoredRun
+from understudy.experiments.stored import StoredRun
 from understudy.experiments.verdicts import decide
 
 EXPONENT = 0.6  # of K, at most: √K is promised, and a fit over few K has an error
@@ -134,8 +134,10 @@ def claims(stored: Sequence[StoredRun]) -> list[dict[str, Any]]:
             f"{found.ks[-1]:,} is at most 1.5",
         )
     )
-    rows = [(run, name, row) for run in stored for name, row in run.summary["ledger"].items()]
-    failed = [f"{run.folder.name}: {name}" for run, name, row in rows if row["holds"] is False]
+    rows = [
+        (run, name, row) for run in stored for name, row in run.summary.get("ledger", {}).items()
+    ]
+    failed = [f"{run.folder.name}: {name}" for run, name, row in rows if row.get("holds") is False]
     bounded = sum(row.get("bound") is not None for _, _, row in rows)
     judged.append(
         decide(

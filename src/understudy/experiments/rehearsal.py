@@ -27,10 +27,10 @@ from understudy.deep.policy import Policy
 from understudy.deep.scaling import Scaling
 from understudy.demos import Demonstrations
 from understudy.errors import Diverged, UserError
-from understudy.experiments import console, runs, store, trackers
+from understudy.experiments import console, own, runs, standing, store, trackers
+from understudy.experiments.own import CHECKPOINT
 from understudy.experiments.trackers import Tracker
 
-CHECKPOINT = "checkpoint.safetensors"
 SECONDS = 60.0  # between checkpoints
 
 
@@ -76,9 +76,10 @@ class Place:
     metrics: int = 0  # bytes of metrics.jsonl that count
     best_return: float = -math.inf
     seconds: float = 0.0
+    identity: str = ""  # of the run's request
 
 
-After = Callable[[Path, Demonstrations], dict[str, Any]]
+After = Callable[[Path, Path, Demonstrations], dict[str, Any]]
 
 
 def rehearse(
@@ -89,17 +90,19 @@ def rehearse(
     schedule: Schedule,
     *,
     expert_return: float | None = None,
-    after: After = lambda folder, played: {},
+    after: After = lambda folder, draft, played: {},
     track: Sequence[Tracker] = (),
+    restart: bool = False,
 ) -> dict[str, Any]:
     """Learn in the folder `out`, going on from its checkpoint if it has one, and return the
-    summary. `after` is called with the folder and the episodes of the policy reached before the
-    marker is written; what it returns joins the summary. `track` names who is told the metrics."""
+    summary. `after` is called with the folder, a draft of it and the episodes of the policy reached
+    before the marker is written; what it returns joins the summary. `track` names who is told the
+    metrics. With `restart`, what the folder holds of this run is moved aside first."""
     env, seed = request["env"], request["seed"]
     prefix = "expert-" if request["method"] == "sac" else ""
     out = out or runs.default(prefix + env, seed)
     with store.workplace(out):
-        if finished(out, request):
+        if standing.prepare(out, request, restart=restart) == "done":
             console.say(f"The run in {out} has ended already.")
             return runs.summary(out)
         collector = Collector(stage.make, stage.border, lanes=stage.lanes, seed=seed, name=env)
@@ -187,8 +190,6 @@ def run(
     place.seconds = time.perf_counter() - begun
     actor = place.best if schedule.keep_best else method.actor(place.state)
     played = evaluator(acting.deterministic(actor))
-    with store.room_for(folder):
-        policies.save(folder, stage.export(actor))
     summary = {
         "return": float(played.returns.mean()),
         "return_std": float(played.returns.std()),
@@ -198,54 +199,82 @@ def run(
         "seconds": round(place.seconds, 1),
         "run": str(folder),
         **{name: request[name] for name in ("env", "seed")},
-        **after(folder, played),
     }
-    with store.room_for(folder):
-        runs.mark(folder, summary, apart=CHECKPOINT)  # a kill here leaves a finished run
+    with store.room_for(folder), store.together(folder) as draft:
+        policies.save(draft, stage.export(actor))
+        summary |= after(folder, draft, played)
+        runs.mark(draft, summary, beside=folder)
+    store.still(folder)  # a kill here leaves a finished run
     (folder / CHECKPOINT).unlink(missing_ok=True)
     return summary
-
-
-def finished(folder: Path, request: Mapping[str, Any]) -> bool:
-    """Whether this very run has ended in `folder`. Another run, or anything else, is refused."""
-    if not any(folder.iterdir()):
-        return False
-    if runs.same(folder, request):
-        if sentence := runs.failure(folder):
-            raise Diverged(f"The run in {folder} has failed before: {sentence}")
-        return runs.done(folder)
-    raise UserError(f"The folder {folder} holds something else than this run; choose --out.")
 
 
 def resume(folder: Path, request: Mapping[str, Any], method: Method, collector: Collector) -> Place:
     """Where the run in `folder` stands: at its checkpoint, or at the beginning."""
     first = Place(method.state, jax.tree.map(jnp.copy, method.actor(method.state)))
+    first.identity = runs.identity(request)
     path = folder / CHECKPOINT
     if not path.exists():
         runs.begin(folder, request)
         return first
-    told, arrays = checkpoint.load(path)
+    try:
+        told, arrays = checkpoint.load(path)
+    except UserError as error:
+        raise own.Damaged(folder, str(error).rstrip(".")) from None
+    if told.get("request", first.identity) != first.identity:
+        raise own.Damaged(folder, f"its {CHECKPOINT} is of another run")
+    counted = metrics_of(folder, told["metrics"])
+    tell_versions(folder, told.get("versions") or runs.versions_of(folder))
     where = f"The checkpoint {path}"
     lanes = {name[len("lanes/") :]: x for name, x in arrays.items() if name.startswith("lanes/")}
     collector.restore(lanes)
-    metrics = folder / "metrics.jsonl"
-    if not metrics.exists() or metrics.stat().st_size < told["metrics"]:
-        raise UserError(f"{metrics} was cut short; start anew with another --out.")
-    with metrics.open("r+") as file:
-        file.truncate(told["metrics"])  # what was measured after the checkpoint comes again
-    return Place(
+    place = Place(
         state=checkpoint.fill(first.state, arrays, where, prefix="state"),
         best=checkpoint.fill(first.best, arrays, where, prefix="best"),
         interactions=told["interactions"],
         metrics=told["metrics"],
         best_return=-math.inf if told["best_return"] is None else told["best_return"],
         seconds=told["seconds"],
+        identity=first.identity,
     )
+    with store.room_for(folder):
+        standing.clear(folder, metrics=False)
+        # What was measured after the checkpoint comes again. A new file takes the place of the old
+        # one, which may be kept elsewhere by another link to it.
+        with store.whole(folder / own.METRICS) as draft:
+            draft.write_bytes(counted)
+    return place
+
+
+def metrics_of(folder: Path, size: int) -> bytes:
+    """The metrics that a checkpoint counts on. What follows them must be ours to cut off."""
+    try:
+        metrics = (folder / own.METRICS).read_bytes()
+    except OSError:
+        raise own.Damaged(folder, f"its {own.METRICS} cannot be read") from None
+    if len(metrics) < size:
+        raise own.Damaged(folder, f"its {own.METRICS} was cut short")
+    if not own.written(metrics[size:]):
+        raise own.Damaged(folder, f"its {own.METRICS} holds what understudy did not write")
+    return metrics[:size]
+
+
+def tell_versions(folder: Path, then: Mapping[str, str]) -> None:
+    """Going on under other versions is allowed, and may lead elsewhere."""
+    now = runs.libraries()
+    changed = [f"{k} {v} (now {now.get(k)})" for k, v in then.items() if now.get(k) != v]
+    if changed:
+        console.say(
+            f"The run in {folder} was begun with {', '.join(changed)}; it goes on, but may end "
+            f"otherwise than it would have."
+        )
 
 
 def keep(folder: Path, place: Place, collector: Collector) -> None:
     """Write a checkpoint in place of the last."""
     about = {
+        "request": place.identity,
+        "versions": runs.libraries(),
         "interactions": place.interactions,
         "metrics": place.metrics,
         "best_return": place.best_return if math.isfinite(place.best_return) else None,

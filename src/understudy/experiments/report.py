@@ -19,9 +19,10 @@ import numpy as np
 
 from understudy.config import Config
 from understudy.errors import UserError
-from understudy.experiments import figures, runs, store
+from understudy.experiments import figures, store
 from understudy.experiments import rates as linear_rates
-from understudy.experiments.runs import StoredRun
+from understudy.experiments import stored as stored_runs
+from understudy.experiments.stored import StoredRun
 
 Json = dict[str, Any]
 
@@ -37,7 +38,7 @@ def write(root: Path, out: Path, verdicts: list[Json] | None = None) -> Json:
     """The page of every finished run at or below `root`, to `out`."""
     if out.is_dir():
         raise UserError(f"--out is {out}, which is a folder; give the name of a .html file.")
-    stored, skipped = runs.load(root)
+    stored, skipped = stored_runs.load(root)
     judged, unread = found_verdicts(root)
     judged = [*(verdicts or []), *(d for d in judged if d not in (verdicts or []))]
     skipped = [*skipped, *unread]
@@ -90,12 +91,12 @@ def found_verdicts(root: Path) -> tuple[list[Json], list[str]]:
     documents, skipped = [], []
     for path in sorted(root.rglob("verdicts.json")):
         try:
-            document = store.read_json(path, "The verdicts")
+            document = stored_runs.document(path, "The verdicts")
             judgements(document)
             documents.append(document)
         except UserError as error:
             skipped.append(str(error))
-        except (KeyError, TypeError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError):
             skipped.append(f"The verdicts {path} are not ours or are damaged.")
     return documents, skipped
 
@@ -106,7 +107,7 @@ def comparisons(root: Path) -> tuple[list[Json], list[str]]:
     found, skipped = [], []
     for path in sorted(root.rglob("compare.json")):
         try:
-            document = store.read_json(path, "The comparison")
+            document = stored_runs.document(path, "The comparison")
             rows = [
                 {
                     "shown": str(row["shown"]),
@@ -115,7 +116,7 @@ def comparisons(root: Path) -> tuple[list[Json], list[str]]:
                     "shares": digits(map(float, row["shares"])),
                     "interval": digits(map(float, row["interval"])),
                     "reached": str(row["reached"]),
-                    "seconds": None if row["seconds"] is None else float(row["seconds"]),
+                    "seconds": row["seconds"] and stored_runs.number(row["seconds"], "seconds"),
                 }
                 for row in document["rows"]
             ]

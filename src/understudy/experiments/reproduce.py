@@ -7,8 +7,9 @@ import numpy as np
 from rich.table import Table
 
 from understudy.errors import UserError
-from understudy.experiments import figures, paper, rates, runs, store, sweep, verdicts
-from understudy.experiments.runs import StoredRun
+from understudy.experiments import figures, paper, rates, store, sweep, verdicts
+from understudy.experiments import stored as stored_runs
+from understudy.experiments.stored import StoredRun
 
 
 def reproduce(
@@ -19,16 +20,20 @@ def reproduce(
     episodes: int | None = None,
     windows: tuple[str, ...] = (),
     seeds: int | None = None,
+    restart: bool = False,
 ) -> dict[str, Any]:
-    """Run the figure's sweep into `out` where it is not done yet, and return its document."""
+    """Run the figure's sweep into `out` where it is not done yet, and return its document. With
+    `restart`, runs that are damaged or have failed are moved aside first."""
     asked = paper.FIGURES[name]
     asked = paper.quick(asked) if quick else asked
     asked = paper.part(asked, windows, seeds, episodes)
     out = out or Path("runs") / asked.name
     refuse_another_figure(out / "verdicts.json", asked.name)
-    done = sweep.run(asked, out)
-    stored = [runs.read(Path(folder)) for folder in done.pop("folders")]
+    done = sweep.run(asked, out, restart=restart)
+    stored = [stored_runs.read(Path(folder)) for folder in done.pop("folders")]
     if name == "linear":
+        if len(rates.covered(stored)) < len(stored):
+            raise UserError(f"A run in {out} has no regret; take its folder away to run it anew.")
         rates.draw(stored, out / name)
         judged = rates.claims(stored)
     else:

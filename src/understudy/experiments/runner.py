@@ -4,6 +4,7 @@ A piece of work is one setting with all its seeds, batched. XLA releases Python'
 compiles and while it runs, so threads are enough.
 """
 
+import contextlib
 import dataclasses
 import os
 import threading
@@ -71,6 +72,7 @@ def run_jobs(
     *,
     wanted: Callable[[Job], bool] = lambda job: True,
     keep: Callable[[Job, Run], Any] = lambda job, run: run,
+    failed: Callable[[Job, Exception], object] | None = None,
     compiled: Callable[[int, int], object] = lambda done, of: None,
     progress: Callable[[int], object] = lambda interactions: None,
 ) -> Done:
@@ -78,7 +80,8 @@ def run_jobs(
 
     Programs are shared as if all jobs were wanted, so that a job's results do not depend on which
     others were done before. `keep` is called as each job ends; what it returns is kept.
-    `progress` is told of newly done interactions, summed over seeds.
+    `progress` is told of newly done interactions, summed over seeds. Where there is a `failed`, it
+    is told of a job that raises, and the others go on.
     """
     batches = [b for group in _groups(jobs) for b in _batches(group) if wanted(b.job)]
     first_of = {_program(batch.job, batch.protocol): batch for batch in batches}
@@ -86,7 +89,9 @@ def run_jobs(
     lock = threading.Lock()
 
     def compile_one(batch: Batch) -> None:
-        batch.run(np.zeros_like(batch.job.plan.marks), progress=lambda k: None)
+        # What cannot be compiled is met again, and told, when its jobs are run.
+        with contextlib.suppress(*(() if failed is None else (Exception,))):
+            batch.run(np.zeros_like(batch.job.plan.marks), progress=lambda k: None)
 
     def work(batch: Batch) -> Any:
         plan, seeds, last = batch.job.plan, len(batch.job.seeds), 0
@@ -99,9 +104,15 @@ def run_jobs(
                 progress((k - last) * plan.protocol.fresh * seeds)
             last = k
 
-        done = batch.run(plan.marks, progress=report)
-        with lock:
-            return keep(batch.job, done)
+        try:
+            done = batch.run(plan.marks, progress=report)
+            with lock:
+                return keep(batch.job, done)
+        except Exception as error:
+            if failed is None:
+                raise
+            with lock:
+                return failed(batch.job, error)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         try:

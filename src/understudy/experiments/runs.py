@@ -9,17 +9,15 @@
   it has `failed.json` in its place, one that cannot go on, and why.
 """
 
-import dataclasses
+import contextlib
 import functools
 import hashlib
 import importlib.metadata
 import importlib.resources
 import json
+import platform
 import re
-import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -28,74 +26,12 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from understudy.baselines.methods import TITLES
-from understudy.config import Config, as_option
-from understudy.deep.config import DeepConfig
+from understudy import files
 from understudy.errors import UserError
-from understudy.experiments import store
-
-MARKER = "done.json"
-FAILED = "failed.json"
-
-
-@dataclass(frozen=True)
-class StoredRun:
-    """A finished run, read back."""
-
-    folder: Path
-    request: dict[str, Any]  # env, horizon, seed, demos, expert, demonstrations, config
-    summary: dict[str, Any]  # return, expert_return, ledger, …
-    interactions: np.ndarray
-    updates: np.ndarray
-    returns: np.ndarray
-    regret: dict[str, np.ndarray] | None  # by term, an entry a mark
-
-    @property
-    def env(self) -> str:
-        """The environment's name; a room's without the id's prefix and version."""
-        return short(self.request["env"])
-
-    @property
-    def seed(self) -> int:
-        return self.request["seed"]
-
-    @property
-    def asked(self) -> dict[str, Any]:
-        """The request beside environment, seed and config; what only some requests have is None."""
-        flat = {k: v for k, v in self.request.items() if k not in ("env", "seed", "config")}
-        return {"method": None, "thin": None} | flat
-
-    @property
-    def window(self) -> str:
-        return self.request["config"]["window"]
-
-    @property
-    def cloned(self) -> bool:
-        """Whether it began with a clone of the expert."""
-        return self.request["config"].get("warm_start") == "clone"
-
-    @property
-    def expert_return(self) -> float:
-        return self.summary["expert_return"]
-
-    def at(self, interactions: int) -> float:
-        """The return at the last mark up to so many interactions."""
-        place = np.searchsorted(self.interactions, interactions, side="right") - 1
-        return float(self.returns[max(place, 0)])
-
-    def near(self, share: float) -> int | None:
-        """The first mark whose return is within 1 − share of the expert's, whatever its sign."""
-        enough = self.expert_return - (1 - share) * abs(self.expert_return)
-        return next(
-            (int(n) for n, R in zip(self.interactions, self.returns, strict=True) if R >= enough),
-            None,
-        )
-
-    @cached_property
-    def replay(self) -> dict[str, np.ndarray] | None:
-        """Visits and mean reward at each mark, where they were kept."""
-        path = self.folder / "replay.safetensors"
-        return tensors(path, "The replay") if path.exists() else None
+from understudy.experiments import own, standing, store
+from understudy.experiments.own import FAILED, MARKER
+from understudy.experiments.standing import YOUNGER
+from understudy.experiments.standing import failure as failure
 
 
 def short(env: str) -> str:
@@ -104,7 +40,8 @@ def short(env: str) -> str:
 
 def identity(request: Mapping[str, Any]) -> str:
     """A stable hash of what was asked: the same on every machine and in every version."""
-    canonical = json.dumps(request, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    asked = {name: value for name, value in request.items() if name != YOUNGER}
+    canonical = json.dumps(asked, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
 
@@ -134,6 +71,21 @@ def versions() -> dict[str, str]:
     return {**listed, "code": code.hexdigest()[:12]}
 
 
+@functools.cache
+def libraries() -> dict[str, str]:
+    """All that a run's numbers may depend on: `versions`, and what a checkpoint notes besides."""
+    with_them = ("jaxlib", "numpy", "gymnasium", "mujoco")
+    found = {d.name for d in importlib.metadata.distributions()} & set(with_them)
+    others = {package: importlib.metadata.version(package) for package in sorted(found)}
+    return {**versions(), **others, "python": platform.python_version()}
+
+
+def versions_of(folder: Path) -> dict[str, str]:
+    """The versions that a run's config notes."""
+    noted = (own.read(folder / own.CONFIG) or {}).get("versions")
+    return noted if isinstance(noted, dict) else {}
+
+
 def playable(run: Path, named: str, given: str | None) -> str:
     """The environment to play a run in. Nothing that is loaded may run code, so its folder can name
     no module; the user can."""
@@ -154,12 +106,8 @@ def method(folder: Path) -> str | None:
 
 
 def done(folder: Path) -> bool:
-    """Whether the marker is there, and the files that it names are as long as it says."""
-    try:
-        summary(folder)
-    except UserError:
-        return False
-    return True
+    """Whether the marker is there, and the files that it names are as it says."""
+    return own.amiss(folder, own.read(folder / MARKER)) is None
 
 
 def ended(folder: Path) -> bool:
@@ -169,16 +117,16 @@ def ended(folder: Path) -> bool:
 
 def summary(folder: Path) -> dict[str, Any]:
     """What the marker says of a finished run."""
-    try:
-        marker = json.loads((folder / MARKER).read_text())
-        files = marker.get("files", {})
-        if {name: (folder / name).stat().st_size for name in files} == files:
-            return marker
-    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
-        pass
+    marker = own.read(folder / MARKER)
+    why = own.amiss(folder, marker)
+    if marker is not None and why is None:
+        return marker
     if sentence := failure(folder):
         raise UserError(f"The run {folder} failed: {sentence}")
-    raise UserError(f"The run {folder} has not finished, or a file of it was cut short.")
+    why = "there is no done.json" if marker is None else why
+    raise UserError(
+        f"The run {folder} has not finished, or a file of it was cut short or changed: {why}."
+    )
 
 
 def fail(folder: Path, sentence: str, **about: Any) -> None:
@@ -186,43 +134,49 @@ def fail(folder: Path, sentence: str, **about: Any) -> None:
     store.write_json(folder / FAILED, {"failed": sentence, **about})
 
 
-def failure(folder: Path) -> str | None:
-    """Why the run in `folder` cannot go on, if it cannot."""
-    if not (folder / FAILED).exists():
-        return None
-    return str(store.read_json(folder / FAILED, "The failure").get("failed"))
-
-
 def same(folder: Path, request: Mapping[str, Any]) -> bool:
     """Whether the run in `folder`, whatever became of it, was asked the same."""
-    try:
-        there = store.read_json(folder / "config.json", "The run's")
-    except UserError:
-        return False
-    there.pop("versions", None)
-    return there == store.plain(request)
+    config = own.read(folder / own.CONFIG)
+    return config is not None and standing.asks(config, request)
 
 
 def begin(folder: Path, request: Mapping[str, Any]) -> None:
-    """An empty run, in place of what a stopped one left."""
+    """An empty run, in place of what a stopped one left; whatever else is there stays."""
     folder.mkdir(parents=True, exist_ok=True)
-    for left in folder.iterdir():  # not the folder itself, which may be locked
-        shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
-    store.write_json(folder / "config.json", {**request, "versions": versions()})
+    if (stands := standing.settle(folder, request)) != "new":
+        raise UserError(f"The folder {folder} holds a run that is {stands} already; choose --out.")
+    standing.clear(folder)
+    store.write_json(folder / own.CONFIG, {**request, "versions": versions()})
+
+
+@contextlib.contextmanager
+def recording(folder: Path, request: Mapping[str, Any]) -> Iterator[Path]:
+    """A draft folder to write a run to that is known whole; what is written appears in `folder`
+    when it is finished, or not at all."""
+    store.still(folder)
+    with store.room_for(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        if (stands := standing.settle(folder, request)) != "new":
+            raise UserError(f"The folder {folder} holds a run that is {stands}; choose --out.")
+        standing.clear(folder)
+        with store.together(folder) as draft:
+            begin(draft, request)
+            yield draft
 
 
 def append(folder: Path, rows: list[dict[str, Any]]) -> int:
     """Add lines to the metrics, each with its checksum; returns how many bytes they are."""
-    bodies = [json.dumps(row, allow_nan=False) for row in rows]
-    lines = "".join(f'{body[:-1]}, "crc32": {crc32(body.encode())}}}\n' for body in bodies).encode()
-    with (folder / "metrics.jsonl").open("ab") as file:
-        return file.write(lines)
+    store.still(folder)
+    with (folder / own.METRICS).open("ab") as file:
+        return file.write(b"".join(map(own.line, rows)))
 
 
 def metrics(folder: Path) -> list[dict[str, Any]]:
     """The lines of the metrics, checked; those of older versions have no checksum."""
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    lines = files.text(folder / "metrics.jsonl", files.DATA).splitlines()
     rows = [json.loads(line) for line in lines]
+    if not all(isinstance(row, dict) for row in rows):
+        raise ValueError("a line of its metrics.jsonl is not a JSON object")
     for number, row in enumerate(rows, start=1):
         asked = row.pop("crc32", None)
         if asked is not None and asked != crc32(json.dumps(row).encode()):
@@ -247,20 +201,21 @@ def finish(
     mark(folder, summary)
 
 
-def mark(folder: Path, summary: Mapping[str, Any], apart: str = "") -> None:
-    """The run is finished: what is in its folder counts, but for the file `apart`."""
-    others = ("config.json", apart)
-    results = [path for path in sorted(folder.iterdir()) if path.name not in others]
-    files = {path.name: path.stat().st_size for path in results if path.is_file()}
-    store.write_json(folder / MARKER, {**summary, "files": files})
+def mark(folder: Path, summary: Mapping[str, Any], *, beside: Path | None = None) -> None:
+    """The run is finished: its files count as they are, in its folder, or in a draft beside those
+    of its folder."""
+    listed = own.listing(*([] if beside is None else [beside]), folder)
+    store.write_json(folder / MARKER, {**summary, **listed})
 
 
 def tensors(path: Path, what: str) -> dict[str, np.ndarray]:
+    if path.exists() and not path.is_file():
+        raise UserError(f"{what} {path} cannot be read: it is no regular file.")
     try:
-        return load_file(path)
+        return load_file(files.regular(path))
     except FileNotFoundError:
         raise UserError(f"{what} {path} does not exist.") from None
-    except (OSError, SafetensorError, ValueError) as error:
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{what} {path} cannot be read: {error}") from None
 
 
@@ -270,63 +225,3 @@ def folders(root: Path) -> Iterator[Path]:
         raise UserError(f"{root} is not a folder of runs: there is no such folder.")
     for config in sorted(root.rglob("config.json")):
         yield config.parent
-
-
-def load(root: Path) -> tuple[list[StoredRun], list[str]]:
-    """The finished runs at or below `root`; and a sentence on each folder that was skipped."""
-    runs, skipped = [], []
-    for folder in folders(root):
-        try:
-            runs.append(read(folder))
-        except UserError as error:
-            skipped.append(str(error))
-    return runs, skipped
-
-
-def _check_kinds(request: dict[str, Any], expert_return: Any) -> None:
-    """What a run was asked must be what could have been asked."""
-    config = request["config"]
-    deep = request.get("method") in TITLES
-    kinds: dict[str, tuple[Any, Any]] = {
-        "env": (request["env"], str),
-        "seed": (request["seed"], int),
-        "horizon": (request["horizon"], int | None if deep else int),
-        "config": (config, dict),
-    }
-    for name, (value, kind) in kinds.items():
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise ValueError(f"its {name} is {value!r}")
-    asked = DeepConfig if deep else Config
-    for name in {field.name for field in dataclasses.fields(asked)} & set(config):
-        as_option(name, config[name], asked)
-    if "window" not in config or not np.isfinite(expert_return):
-        raise ValueError("it has no window, or no expert")
-
-
-def read(folder: Path) -> StoredRun:
-    """One finished run, checked."""
-    request = store.read_json(folder / "config.json", "The run's")
-    told = summary(folder)
-    request.pop("versions", None)
-    if request.get("method") == "sac":
-        raise UserError(f"The run {folder} is an expert's, which imitates nobody.")
-    try:
-        rows = metrics(folder)
-        regret = None
-        if "regret" in rows[0]:
-            terms = rows[0]["regret"]
-            regret = {t: np.array([row["regret"][t] for row in rows]) for t in terms}
-        run = StoredRun(
-            folder=folder,
-            request=request,
-            summary=told,
-            interactions=np.array([row["interactions"] for row in rows], dtype=int),
-            updates=np.array([row["updates"] for row in rows], dtype=int),
-            returns=np.array([row["return"] for row in rows], dtype=float),
-            regret=regret,
-        )
-        _check_kinds(request, run.expert_return)
-    except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise UserError(f"The run {folder} is not one of ours or is damaged ({reason}).") from None
-    return run

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.errors import UserError
-from understudy.experiments import console, rehearsal, runs
+from understudy.experiments import console, own, rehearsal, runs
 
 
 @dataclass(frozen=True)
@@ -41,16 +41,20 @@ class Place:
 
     def fetch(self, folder: Path) -> None:
         """What the place has of a run, to its folder here; the marker last."""
+        if runs.done(folder):
+            return
         files, root = self.open()
         there = f"{root}/{folder.name}"
         with _reaching(self.url):
             listed = files.ls(there, detail=False) if files.exists(there) else []
-            names = [Path(path).name for path in listed]  # no path leads out of the folder
+            # No path leads out of the folder, and what else is in it is not a run's.
+            names = [name for path in listed if (name := Path(path).name) in own.NAMES]
+            if runs.MARKER not in names:  # it can be gone on from, and its results come again
+                names = [name for name in names if name not in own.RESULTS]
             if names:
                 folder.mkdir(parents=True, exist_ok=True)
             for name in sorted(names, key=lambda name: name == runs.MARKER):
-                if not name.startswith("."):
-                    files.get_file(f"{there}/{name}", str(folder / name))
+                files.get_file(f"{there}/{name}", str(folder / name))
 
     def bring(self, folder: Path) -> None:
         """A run's folder to the place, such that at any moment what is there can be gone on from:
@@ -71,7 +75,7 @@ class Place:
             ended = (folder / runs.MARKER).exists()
             files.makedirs(there, exist_ok=True)
             for path in sorted(folder.iterdir()):
-                if path.is_file() and not path.name.startswith(".") and path.name not in last:
+                if path.is_file() and path.name in own.NAMES and path.name not in last:
                     _put(files, path, there)
             if latest.exists() and not ended:
                 _put(files, latest, there)

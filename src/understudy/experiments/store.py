@@ -10,12 +10,16 @@ from typing import Any
 
 from safetensors import SafetensorError
 
+from understudy import files
 from understudy.errors import UserError
+from understudy.experiments import own
 
 try:
     import fcntl
 except ImportError:  # not on Windows
     fcntl = None
+
+_held: dict[str, int] = {}  # the folders that this process is at work in, and a handle of each
 
 
 class Occupied(UserError):
@@ -31,22 +35,27 @@ def output_folder(path: Path) -> Iterator[Path]:
         for parent in [*reversed(path.parents), path]:
             if not parent.exists():
                 parent.mkdir()
-                made.append(parent)
+                made.append((parent, parent.stat()))
         with tempfile.TemporaryFile(dir=path):
             pass
     except OSError as error:
-        for folder in reversed(made):
-            folder.rmdir()
+        _unmake(made)
         raise UserError(
             f"Cannot write to the output folder {path}: {error.strerror}; choose another."
         ) from None
     try:
         yield path
     except BaseException:
-        for folder in reversed(made):
-            with contextlib.suppress(OSError):  # not empty: something was finished in it
-                folder.rmdir()
+        _unmake(made)
         raise
+
+
+def _unmake(made: list[tuple[Path, os.stat_result]]) -> None:
+    """Remove folders that are still those that were made, and empty."""
+    for folder, then in reversed(made):
+        with contextlib.suppress(OSError):  # not empty: something was finished in it
+            if os.path.samestat(folder.stat(), then):
+                folder.rmdir()
 
 
 @contextlib.contextmanager
@@ -65,7 +74,37 @@ def workplace(path: Path) -> Iterator[Path]:
                 ) from None
             except OSError:  # a file system without locks
                 pass
+            stack.enter_context(_holding(path, place))
         yield path
+
+
+@contextlib.contextmanager
+def _holding(path: Path, place: int) -> Iterator[None]:
+    name = os.path.abspath(path)
+    _held[name] = place
+    try:
+        yield
+    finally:
+        del _held[name]
+
+
+def still(folder: Path) -> None:
+    """Refuse to write where this process is not at work any more: its folder, or one around it, was
+    moved away, and whatever is there now is another's."""
+    here = Path(os.path.abspath(folder))
+    for place in (here, *here.parents):
+        handle = _held.get(str(place))
+        if handle is None:
+            continue
+        try:
+            there = os.path.samestat(os.stat(place), os.fstat(handle))
+        except OSError:
+            there = False
+        if not there:
+            raise UserError(
+                f"The folder {folder} was moved away while it was being written to; nothing more "
+                f"is written; move it back, then give the same command again."
+            )
 
 
 @contextlib.contextmanager
@@ -85,27 +124,31 @@ def whole(path: Path) -> Iterator[Path]:
     """A temporary name to write to, renamed to `path` once complete."""
     # The suffix stays: writers such as matplotlib choose the format by it.
     draft = path.with_name(f".{os.getpid()}.{path.name}")
+    still(path.parent)
     try:
         yield draft
+        still(path.parent)
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
-def together(folder: Path, names: tuple[str, ...]) -> Iterator[Path]:
-    """A draft folder to write `names` to; those written move to `folder` once all are complete, in
-    that order."""
-    for name in names:
-        if (folder / name).is_dir():
-            raise UserError(f"{folder / name} is a folder, where a file is to be written.")
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".draft-") as draft:
-        yield Path(draft)
-        for name in names:
-            if (Path(draft) / name).exists():
-                (Path(draft) / name).replace(folder / name)
-            else:
-                (folder / name).unlink(missing_ok=True)
+def together(folder: Path) -> Iterator[Path]:
+    """A draft folder to write files of a run to; they move to `folder` once all are complete, in
+    the order of their writing, the marker last."""
+    own.found(folder)  # refuses a folder or a link in the place of a file
+    still(folder)
+    draft = folder / f".{os.getpid()}.run"
+    draft.mkdir()
+    try:
+        yield draft
+        still(folder)
+        for name in [*own.datasets(draft), *own.found(draft)]:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (draft / name).replace(folder / name)
+    finally:
+        own.remove_tree(draft)
 
 
 def plain(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,12 +158,16 @@ def plain(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
     with whole(path) as draft:
-        draft.write_text(json.dumps(document, indent=2, allow_nan=False) + "\n")
+        draft.write_text(rendered(document), encoding="utf-8")
+
+
+def rendered(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
 def read_json(path: Path, what: str) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_text())
+        document = json.loads(files.text(path))
     except FileNotFoundError:
         raise UserError(f"{what} {path} does not exist.") from None
     except (OSError, ValueError, RecursionError) as error:

@@ -15,10 +15,10 @@ from typing import Any
 from understudy.deep import learner
 from understudy.deep.config import DeepConfig
 from understudy.errors import UserError
-from understudy.experiments import cluster, console, deep_train, rehearsal, runs, workers
+from understudy.experiments import cluster, console, deep_train, rehearsal, runs, standing, workers
 from understudy.experiments.cluster import Cluster
 from understudy.experiments.shared import Place
-from understudy.experiments.sweep import Sweep
+from understudy.experiments.sweep import Failure, Sweep, refuse_failed
 from understudy.imitation import keys_of
 
 
@@ -29,6 +29,7 @@ class Asked:
     env: str
     config: DeepConfig
     options: dict[str, Any]  # method, demos, trajectories, …, as of `deep_train.train`
+    request: dict[str, Any]
     folder: Path
 
     @property
@@ -37,17 +38,27 @@ class Asked:
 
 
 def run(
-    sweep: Sweep, out: Path, on: Cluster | None = None, checkpoint: float = rehearsal.SECONDS
+    sweep: Sweep,
+    out: Path,
+    on: Cluster | None = None,
+    checkpoint: float = rehearsal.SECONDS,
+    *,
+    restart: bool = False,
 ) -> dict[str, Any]:
     """Run what is not done yet, each run in a folder of its own below `out`."""
-    done = work(_asked(sweep, out), on, checkpoint)
-    if failed := done.pop("failed"):
-        raise UserError(f"{len(failed)} of {done['runs']} runs failed; the first: {failed[0]}")
+    asked, absent = _asked(sweep, out)
+    done = work(asked, on, checkpoint, restart=restart)
+    total = len(asked) + sum(one.runs for one in absent)
+    refuse_failed([*absent, *done.pop("failed")], total)
     return {"sweep": sweep.name, "out": str(out), **done}
 
 
 def work(
-    asked: list[Asked], on: Cluster | None = None, checkpoint: float = rehearsal.SECONDS
+    asked: list[Asked],
+    on: Cluster | None = None,
+    checkpoint: float = rehearsal.SECONDS,
+    *,
+    restart: bool = False,
 ) -> dict[str, Any]:
     """Run what is not done yet; what was done, where, and what failed."""
     begun = time.perf_counter()
@@ -55,8 +66,11 @@ def work(
     if share is not None:
         for one in asked:
             share.fetch(one.folder)
+    if restart:
+        for one in asked:
+            standing.mend(one.folder, one.request)
     left = [one for one in asked if not one.done]
-    failed: list[str] = []
+    failed: list[Failure] = []
     with console.bar() as bar:
         running = bar.add_task("runs", total=len(asked), completed=len(asked) - len(left))
         total = sum(one.config.interactions for one in left)
@@ -66,15 +80,14 @@ def work(
             one = left[place]
             if share is not None:
                 share.fetch(one.folder)
-            if isinstance(error, UserError):
-                failed.append(f"{one.folder.name}: {error}")
-            elif error is not None:
-                raise error
+            if error is not None:
+                failed.append(Failure(one.folder.name, workers.said(error)))
             elif not one.done:
-                failed.append(f"{one.folder.name}: it ended, but not in a folder that is seen here")
+                unseen = "it ended, but not in a folder that is seen here"
+                failed.append(Failure(one.folder.name, unseen))
             bar.advance(running)
             if not console.err.is_terminal:
-                console.say(f"{one.folder.name}: {_reached(one)}")
+                console.say(f"{one.folder.name}: {_reached(one) if one.done else 'failed'}")
 
         def tell() -> None:
             bar.update(practice, completed=sum(_latest(one)[0] for one in left))
@@ -93,13 +106,18 @@ def work(
     }
 
 
-def _asked(sweep: Sweep, out: Path) -> list[Asked]:
-    """Every run of the sweep. Seeds vary slowest, so that early results say something of all."""
+def _asked(sweep: Sweep, out: Path) -> tuple[list[Asked], list[Failure]]:
+    """Every run of the sweep, and the environments that have none. Seeds vary slowest, so that
+    early results say something of all."""
     keys_of(sweep.seeds)
-    shown = {
-        env: deep_train.demonstrations(env, sweep.demos, sweep.trajectories)
-        for env in dict.fromkeys(sweep.envs)
-    }
+    shown, broken = {}, dict(sweep.broken)
+    for env in dict.fromkeys(sweep.envs):
+        try:
+            shown[env] = deep_train.demonstrations(env, sweep.demos, sweep.trajectories)
+        except UserError as error:
+            broken[env] = str(error)
+    if not shown:
+        raise UserError(next(iter(broken.values())))
     listed = []
     for seed in sweep.seeds:
         for env, demonstrations in shown.items():
@@ -115,8 +133,8 @@ def _asked(sweep: Sweep, out: Path) -> list[Asked]:
                     "seed": seed,
                 }
                 request = deep_train.asked(env, config, demonstrations, **options)
-                listed.append(Asked(env, config, options, out / runs.name(request)))
-    return listed
+                listed.append(Asked(env, config, options, request, out / runs.name(request)))
+    return listed, [Failure(env, why, sweep.each()) for env, why in broken.items()]
 
 
 def _train(one: Asked, checkpoint: float, share: Place | None) -> None:
@@ -127,7 +145,7 @@ def _train(one: Asked, checkpoint: float, share: Place | None) -> None:
 def _latest(one: Asked) -> tuple[int, float]:
     """Interactions and return at the last mark of a run under way."""
     try:
-        line = (one.folder / "metrics.jsonl").read_text().splitlines()[-1]
+        line = (one.folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()[-1]
         row = json.loads(line)
         return row["interactions"], row["return"]
     except (OSError, IndexError, ValueError):

@@ -16,7 +16,8 @@ from understudy.config import Config
 from understudy.deep.config import PRESETS
 from understudy.errors import UserError
 from understudy.experiments import figures
-from understudy.experiments.runs import StoredRun, identity
+from understudy.experiments.runs import identity
+from understudy.experiments.stored import StoredRun
 
 PARTS = (0.1, 0.25, 0.5, 0.75, 1.0)  # of a run, where it is shown
 NEAR = 0.9  # the share of the expert whose first time is shown
@@ -127,5 +128,6 @@ def markdown(found: Sequence[Row]) -> str:
         digits = ".2f" if row.expert is None else ",.0f"
         cells = [task, row.setting or "as it is", f"{row.interactions:,}", str(row.seeds),
                  *(f"{number:{digits}}" for number in numbers), when]  # fmt: skip
+        cells = [cell.replace("|", r"\|") for cell in cells]  # a name's own is no column's end
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

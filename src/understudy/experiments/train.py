@@ -16,12 +16,10 @@ from understudy.demos import Demonstrations, reading, rollout
 from understudy.envs import catalog, linear_mdp
 from understudy.envs.linear_mdp import LinearMDP
 from understudy.errors import UserError
-from understudy.experiments import account, console, runs, store
+from understudy.experiments import account, console, runs, standing, store
 from understudy.imitation import expert_occupancy, imitate, keys_of, plan, pose
 from understudy.linear import Rewards
 from understudy.mdp import MDP
-
-FILES = ("config.json", "metrics.jsonl", "policy.safetensors", "replay.safetensors", runs.MARKER)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,8 +41,10 @@ def train(
     out: Path | None = None,
     features: str | None = None,
     rewards: Rewards = "ball",
+    restart: bool = False,
 ) -> dict[str, Any]:
-    """Learn, write the run's folder, and return its summary."""
+    """Learn, write the run's folder, and return its summary. With `restart`, what the folder holds
+    of this run is moved aside first."""
     keys_of([seed])
     task = catalog.find(env, horizon=horizon, seed=seed)
     shown = choose_expert(task, asked, seed=seed)
@@ -68,7 +68,9 @@ def train(
         console.err.print(f"{task.name}: {task.note}")
 
     with store.workplace(out), console.bar() as bar:
-        refuse_another_run(out, request)
+        if standing.prepare(out, request, restart=restart, tables=True) == "done":
+            console.say(f"The run in {out} has ended already.")
+            return runs.summary(out)
         total = planned.iterations * planned.protocol.fresh
         running = bar.add_task(f"{task.name}, interactions", total=total)
         begun = time.perf_counter()
@@ -99,9 +101,8 @@ def train(
         only = account.Outcome(
             result.returns, result.regret, result.glimpse, result.policy, result.reward
         ).of(0)
-        with store.together(out, FILES) as draft:  # in this order, the marker last
-            problem = pose(where, d_E, truth, rewards)
-            return account.record(draft, request, summary, planned, problem, only)
+        problem = pose(where, d_E, truth, rewards)
+        return account.record(out, request, summary, planned, problem, only)
 
 
 def with_features(task: catalog.Task, features: str | None) -> MDP | LinearMDP:
@@ -114,14 +115,6 @@ def with_features(task: catalog.Task, features: str | None) -> MDP | LinearMDP:
             f"your own go through understudy.envs.linear_mdp."
         )
     return linear_mdp.one_hot(task.mdp)
-
-
-def refuse_another_run(out: Path, request: dict[str, Any]) -> None:
-    """A repeated command may replace its own run; nothing else is overwritten."""
-    taken = [out / name for name in FILES if (out / name).exists()]
-    if not taken or runs.same(out, request):
-        return
-    raise UserError(f"The folder {out} holds another run ({taken[0].name}); choose --out.")
 
 
 def choose_expert(task: catalog.Task, asked: Expert, *, seed: int) -> Demonstrations | None:
@@ -180,15 +173,18 @@ def load(run: Path, env: str | None = None) -> tuple[dict[str, Any], np.ndarray]
         if not isinstance(asked.get(name), kind) or isinstance(asked.get(name), bool):
             raise UserError(f"{config} is not a run's config: '{name}' is {asked.get(name)!r}.")
     expert = runs.summary(run).get("expert_return")
-    if not isinstance(expert, int | float) or not np.isfinite(expert):
+    if isinstance(expert, bool) or not isinstance(expert, int | float) or not abs(expert) <= 1e15:
         raise UserError(f"{run / runs.MARKER} is not a run's: 'expert_return' is {expert!r}.")
     if not 1 <= asked["horizon"] <= 10**6:
         raise UserError(f"{config} has a horizon of {asked['horizon']}, which cannot be.")
     pi = runs.tensors(file, "The policy").get("policy")
-    if pi is None or pi.ndim != 3 or pi.dtype.kind != "f":
+    if pi is None or pi.ndim != 3 or pi.dtype.kind != "f" or pi.size == 0:
         raise UserError(f"{file} has no tensor 'policy' of shape (H, S, A).")
     if not (np.isfinite(pi).all() and (pi >= 0).all() and np.abs(pi.sum(-1) - 1).max() < 1e-6):
         raise UserError(f"{file} is not a policy: its rows must be probabilities that sum to one.")
+    if len(pi) != asked["horizon"]:  # before an environment of that horizon is made
+        raise UserError(f"{file} has {len(pi)} stages; {config} has {asked['horizon']}.")
+    keys_of([asked["seed"]])
     named = runs.playable(run, asked["env"], env)
     return {**asked, "env": named, "expert_return": float(expert)}, pi
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.experiments.runs import StoredRun
+from understudy.experiments.stored import StoredRun
 
 # Share of the expert that counts as matching it: the same in the printed table. Chosen with Figure
 # 1's runs at hand; with 0.99, N = 1 would match in 5×5 within 10,000, and one claim would fail.
@@ -38,11 +38,15 @@ class Curves:
 
     def share(self, room: str, N: int, at: int) -> float:
         """Mean return after `at` interactions, as a share of the expert's."""
-        return float(np.mean([run.at(at) / run.expert_return for run in self.cell(room, N)]))
+        return float(
+            np.mean([run.at(at) / (run.expert_return or 1.0) for run in self.cell(room, N)])
+        )
 
     def shares(self, room: str, N: int | str) -> np.ndarray:
         """By seed: the mean over the whole run of the return, as a share of the expert's."""
-        return np.array([run.returns[1:].mean() / run.expert_return for run in self.cell(room, N)])
+        return np.array(
+            [run.returns[1:].mean() / (run.expert_return or 1.0) for run in self.cell(room, N)]
+        )
 
     def end(self, room: str, N: int) -> float:
         return self.share(room, N, max(int(r.interactions[-1]) for r in self.cell(room, N)))

@@ -17,7 +17,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from understudy import vectors
 from understudy.demos import rollout
-from understudy.envs import catalog
+from understudy.envs import catalog, kind
+from understudy.envs.guard import calling, first_line, guarded
 from understudy.errors import UserError
 from understudy.experiments import console, linear_train, runs, store, train
 from understudy.imitation import keys_of
@@ -148,7 +149,7 @@ def of_networks(run: Path, seed: int, seconds: int, env: str | None) -> Show:
 
     policy, env, horizon = deep_train.stored(run, env)
     with contextlib.closing(catalog.make(env, horizon=horizon)) as plain:
-        pace = max(1, int(plain.metadata.get("render_fps") or SMOOTH))
+        pace = pace_of(plain, env)
     stride = max(1, round(pace / SMOOTH))
     fps = max(1, pace // stride)
 
@@ -175,29 +176,45 @@ def no_display() -> Iterator[None]:
 
 def rendered(env: str, horizon: int | None) -> gymnasium.Env:
     """The environment as the policy was trained in it, drawing its frames as pictures."""
-    with contextlib.closing(catalog.make(env, horizon=horizon)) as plain:
-        spec, modes = plain.spec, plain.metadata.get("render_modes") or []
-    if spec is None or "rgb_array" not in modes:
+    with (
+        contextlib.closing(catalog.make(env, horizon=horizon)) as plain,
+        calling(f"Environment {env} cannot be watched; its metadata is no dictionary"),
+    ):
+        spec, drawn = plain.spec, "rgb_array" in (plain.metadata.get("render_modes") or [])
+    if spec is None or not drawn:
         raise UserError(f"Environment {env} cannot be watched: it does not render pictures.")
     options: dict[str, Any] = {}
     if (n := catalog.room_size(env)) is not None:  # MiniGrid's tiles, of a size that fits
         options["tile_size"] = max(-(-LEAST // (n + 2)), 4)
     if "gymnasium.envs.mujoco" in str(spec.entry_point):
         options["camera_name"] = "track"  # or whoever runs runs out of the picture
-    try:
-        return gymnasium.make(spec, render_mode="rgb_array", disable_env_checker=True, **options)
-    except Exception as error:  # whatever an environment's own constructor raises
-        raise UserError(f"Environment {env} cannot be watched: {_first(error)}.") from None
+    return kind.again(spec, env, render_mode="rgb_array", disable_env_checker=True, **options)
+
+
+def pace_of(world: gymnasium.Env, env: str) -> int:
+    """Frames a second that the environment draws, if it says so."""
+    with calling(f"Environment {env} cannot be watched; its render_fps is no number"):
+        return min(max(1, int(world.metadata.get("render_fps") or SMOOTH)), 1_000)
 
 
 def frame(world: gymnasium.Env, env: str) -> Image.Image:
     """What the environment shows now, at a legible size."""
     try:
-        pixels: Any = world.render()
-        picture = Image.fromarray(np.asarray(pixels, dtype=np.uint8)).convert("RGB")
+        pixels: Any = guarded(world, env).render()
+        drawn = np.asarray(pixels, dtype=np.uint8)
+        if drawn.ndim not in (2, 3):
+            raise ValueError(f"its picture has shape {drawn.shape}")
+        return legible(Image.fromarray(drawn).convert("RGB"))
     except Exception as error:  # a renderer's own, or its missing package
-        raise UserError(f"Environment {env} cannot be watched: {_first(error)}.") from None
+        told = isinstance(error, UserError) and isinstance(error.__cause__, Exception)
+        reason = first_line(error.__cause__ if told else error)  # type: ignore[arg-type]
+        raise UserError(f"Environment {env} cannot be watched: {reason}.") from None
+
+
+def legible(picture: Image.Image) -> Image.Image:
     short, long = min(picture.size), max(picture.size)
+    if short < 1:
+        raise ValueError("its picture is empty")
     if long > MOST:
         return picture.resize(
             (max(1, picture.width * MOST // long), max(1, picture.height * MOST // long)),
@@ -246,7 +263,3 @@ def mp4_writer() -> Any:
                 film.send(picture.tobytes())
 
     return write_mp4
-
-
-def _first(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0].rstrip(".")

@@ -179,9 +179,13 @@ def settle(
     )
 
 
-def ring_size(slots: int, keeps_all: bool) -> int:
-    """Occupancy sums to keep for a window of `slots` policies, and for drift up to that lag."""
-    return 2 + (min(slots, 8) if keeps_all else slots)
+def ring_size(slots: int, sums: bool) -> int:
+    """Occupancy sums to keep for a window of `slots` policies, and for drift up to that lag.
+
+    `sums` says that the mixture is a plain mean of all policies, for which the total is enough;
+    any other β needs each of them.
+    """
+    return 2 + (min(slots, 8) if sums else slots)
 
 
 def lags(ring: int) -> list[int]:
