@@ -7,7 +7,7 @@ TORCH := .venv/.torch
 # Tests, and the programs that they start, share what was compiled.
 COMPILED := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.venv/compiled JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.1
 
-.PHONY: demo test test-slow fuzz lint docs package benchmark clean
+.PHONY: demo test test-slow fuzz mutants sequences lint docs package benchmark clean
 
 demo: $(READY)  ## learn the three rooms of Figure 1: a table, a picture, and a report to open
 	$(BIN)/understudy reproduce fig1
@@ -20,6 +20,13 @@ test-slow: $(TORCH)  ## the tests that take minutes
 
 fuzz: $(EXTRAS)  ## 52,500 spoilt files for the readers; a quarter of an hour
 	UNDERSTUDY_FUZZ=3500 $(COMPILED) $(BIN)/python -m pytest -q tests/test_fuzz.py
+
+mutants: $(EXTRAS)  ## does a test notice 120 small changes to the sources? hours; goes on where it was
+	$(BIN)/python -m pip install -q --disable-pip-version-check coverage==7.17.3
+	$(BIN)/python tools/mutants.py --count 120 --seed 0
+
+sequences: $(EXTRAS)  ## 2,000 sequences of all that can happen to a run's folder
+	UNDERSTUDY_SEQUENCES=2000 $(COMPILED) $(BIN)/python -m pytest -q tests/test_folders.py
 
 lint: $(EXTRAS)  ## format, lint and types (pyright needs Node.js)
 	$(BIN)/ruff format --check -q .

@@ -10,7 +10,14 @@ import pytest
 import stage
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from stage import whole
 
 from understudy.errors import UserError
@@ -189,10 +196,13 @@ class Folder(RuleBasedStateMachine):
         assert all(self.there(files) for files in getattr(self, "finished", ()))
 
 
-Folder.TestCase.settings = settings(
-    max_examples=SEQUENCES,
-    stateful_step_count=12,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
-TestFolder = Folder.TestCase
+def test_whatever_happens_nothing_is_lost():
+    run_state_machine_as_test(
+        Folder,
+        settings=settings(
+            max_examples=SEQUENCES,
+            stateful_step_count=12,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
