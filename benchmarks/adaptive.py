@@ -13,11 +13,11 @@ from collections.abc import Callable
 import numpy as np
 from problems import problems
 
-from understudy.config import Config
-from understudy.experiments import runner
-from understudy.imitation import expert_return, plan
-from understudy.loop import Run
-from understudy.tabular import Problem
+from understudy.experiments.sweeps import runner
+from understudy.learners.config import Config
+from understudy.learners.finite import expert_return, plan
+from understudy.learners.loop import Run
+from understudy.learners.tabular import Problem
 
 WINDOWS = [*(str(2**i) for i in range(9)), "adaptive"]
 SEEDS = (0, 1, 2, 3, 4)

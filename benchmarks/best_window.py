@@ -10,11 +10,11 @@ within 1 % of it, the regret of N = 1 and N = 256 relative to the best, and both
 import numpy as np
 from problems import random_mdp
 
-from understudy.config import Config
 from understudy.envs.empty_room import demonstrations, empty_room
-from understudy.experiments import runner
-from understudy.imitation import expert_occupancy, plan
-from understudy.tabular import Problem
+from understudy.experiments.sweeps import runner
+from understudy.learners.config import Config
+from understudy.learners.finite import expert_occupancy, plan
+from understudy.learners.tabular import Problem
 from understudy.theory import bounds
 from understudy.theory.bounds import Sizes
 

@@ -17,11 +17,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from understudy.deep import acting, clone, scaling
-from understudy.deep.actor import Gaussian, actor
-from understudy.deep.config import PRESETS
-from understudy.deep.evaluation import Evaluator
-from understudy.experiments import deep_train
+from understudy.experiments import train_networks as deep_train
+from understudy.learners.deep import acting, clone, scaling
+from understudy.learners.deep.actor import Gaussian, actor
+from understudy.learners.deep.config import PRESETS
+from understudy.learners.deep.evaluation import Evaluator
 
 CONFIG = PRESETS["fast"]
 FIRST_SEED = 50_000

@@ -28,11 +28,11 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from understudy.deep import actor_critic as players
-from understudy.deep import discriminator as judges
-from understudy.deep import learner
-from understudy.deep.actor_critic import Transitions
-from understudy.deep.config import PRESETS
+from understudy.learners.deep import actor_critic as players
+from understudy.learners.deep import discriminator as judges
+from understudy.learners.deep import learner
+from understudy.learners.deep.actor_critic import Transitions
+from understudy.learners.deep.config import PRESETS
 
 S, A = 17, 6  # HalfCheetah
 # A fixed entropy in both, and π_old renewed in both.

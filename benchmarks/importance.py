@@ -16,14 +16,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from understudy import importance, tabular
-from understudy import mdp as mdps
-from understudy.config import Config
+from understudy.core import importance
+from understudy.core import mdp as mdps
+from understudy.core.mdp import MDP
 from understudy.envs.empty_room import demonstrations, empty_room
 from understudy.experiments.figures import STYLE
-from understudy.imitation import expert_occupancy, imitate, keys_of, plan, stack
-from understudy.mdp import MDP
-from understudy.tabular import Problem
+from understudy.learners import tabular
+from understudy.learners.config import Config
+from understudy.learners.finite import expert_occupancy, imitate, keys_of, plan, stack
+from understudy.learners.tabular import Problem
 
 WINDOWS = (1, 2, 4, 8, 16, 32, 64)
 MOMENTS = (70, 200, 1_000)  # updates done: hardly begun, half-way to the expert, there

@@ -7,9 +7,9 @@ import time
 
 import numpy as np
 
-from understudy.config import Config
 from understudy.envs.empty_room import demonstrations, empty_room
-from understudy.imitation import imitate
+from understudy.learners.config import Config
+from understudy.learners.finite import imitate
 
 CASES = [
     (n, window, batch)

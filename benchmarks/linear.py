@@ -17,14 +17,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from understudy import basis, vectors
-from understudy import mdp as mdps
-from understudy.config import Config, VectorConfig
+from understudy.core import mdp as mdps
+from understudy.core import vector_features as basis
+from understudy.core.linear_mdp import random_linear
+from understudy.core.mdp import MDP
 from understudy.demos import scripted
 from understudy.envs import wide_grid
-from understudy.envs.linear_mdp import random_linear
-from understudy.imitation import imitate
-from understudy.mdp import MDP
+from understudy.learners import vectors
+from understudy.learners.config import Config, VectorConfig
+from understudy.learners.finite import imitate
 
 SEEDS = range(5)
 EPISODES = 50  # of the expert
@@ -49,7 +50,7 @@ def grid(interactions: int = 4_000) -> None:
         config = VectorConfig(interactions=interactions, horizon=H, stages=stages, gamma=0.95)
         shares, begun = [], time.perf_counter()
         for seed in SEEDS:
-            demos = wide_grid.demonstrations(n, EPISODES, seed=seed)
+            demos = scripted.across_the_wide_grid(n, EPISODES, seed=seed)
             world = wide_grid.WideGridEnv(n)
             result = vectors.imitate(world, phi, demos, config, seed=seed)
             shares.append(exact_value(mdp, everywhere, result.policy) / best)
@@ -71,7 +72,7 @@ def updates(n: int, config: VectorConfig) -> Iterator[tuple[float, float]]:
     """Seconds of each update, and of the episode before it."""
     phi, rng = wide_grid.features(n), np.random.default_rng(0)
     shape, numbers = vectors.plan(phi, config)
-    demos = wide_grid.demonstrations(20, EPISODES, seed=0)  # positions: they fit every n
+    demos = scripted.across_the_wide_grid(20, EPISODES, seed=0)  # positions: they fit every n
     expert, world = vectors.of_demonstrations(phi, demos, shape), wide_grid.WideGridEnv(n)
     state = vectors.init(phi, shape)
     while True:

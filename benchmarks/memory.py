@@ -11,8 +11,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from understudy.deep.config import PRESETS
-from understudy.experiments import console, deep_train, rehearsal
+from understudy.experiments import console
+from understudy.experiments import deep_run as rehearsal
+from understudy.experiments import train_networks as deep_train
+from understudy.learners.deep.config import PRESETS
 
 
 def resident() -> float:

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from understudy import mdp as mdps
+from understudy.core import mdp as mdps
+from understudy.core.mdp import MDP
 from understudy.envs import catalog
 from understudy.envs.empty_room import demonstrations, empty_room
-from understudy.imitation import expert_occupancy
-from understudy.mdp import MDP
-from understudy.tabular import Problem
+from understudy.learners.finite import expert_occupancy
+from understudy.learners.tabular import Problem
 
 
 def random_mdp(

@@ -17,11 +17,11 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from understudy.deep import acting, clone, learner, scaling
-from understudy.deep import policy as policies
-from understudy.deep.config import PRESETS
-from understudy.deep.evaluation import Evaluator
-from understudy.experiments import deep_train
+from understudy.experiments import train_networks as deep_train
+from understudy.learners.deep import acting, clone, learner, scaling
+from understudy.learners.deep import policy as policies
+from understudy.learners.deep.config import PRESETS
+from understudy.learners.deep.evaluation import Evaluator
 
 ENV, CONFIG = "HalfCheetah-v5", PRESETS["fast"]
 FIRST, EVERY, LENGTH, LOOKED_AT = 100, 50, 4, 20

@@ -11,12 +11,12 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from understudy.config import Config
 from understudy.envs.empty_room import demonstrations, empty_room
-from understudy.experiments import runner
 from understudy.experiments.figures import STYLE, colour, line_style
-from understudy.imitation import expert_occupancy, plan
-from understudy.tabular import Problem
+from understudy.experiments.sweeps import runner
+from understudy.learners.config import Config
+from understudy.learners.finite import expert_occupancy, plan
+from understudy.learners.tabular import Problem
 
 KS = (500, 1_000, 2_000, 4_000, 8_000, 16_000)
 WINDOWS = ("1", "4", "32", "k^0.4", "all", "adaptive")

@@ -12,7 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from understudy.experiments import cluster, console, sweep, workers
+from understudy.experiments import console
+from understudy.experiments.sweeps import cluster, sweep_file, sweep_run, workers
 
 ASKED = """
 envs = ["Hopper-v5"]
@@ -36,14 +37,14 @@ def main() -> None:
         out = Path(folder)
         os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", f"{folder}/compiled")
         (out / "asked.toml").write_text(ASKED)
-        asked = sweep.read(out / "asked.toml")
+        asked = sweep_file.read(out / "asked.toml")
         begun = time.perf_counter()
         with cluster.joined(cluster.Cluster("ray")):
             started = time.perf_counter() - begun
         seconds = {}
-        sweep.run(dataclasses.replace(asked, seeds=(0,)), out / "compiling")
+        sweep_run.run(dataclasses.replace(asked, seeds=(0,)), out / "compiling")
         for name, on in (("local", None), ("ray", cluster.Cluster("ray"))):
-            done = sweep.run(asked, out / name, on)
+            done = sweep_run.run(asked, out / name, on)
             seconds[name] = done["seconds"]
             print(f"{name:8} {done['runs']} runs in {done['seconds']:6.1f} s")
     cores = len(workers.cores())

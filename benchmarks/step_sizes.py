@@ -8,10 +8,10 @@ makes 312 updates with them.
 
 import numpy as np
 
-from understudy.config import Config
+from understudy.core.updates import paper_steps
 from understudy.envs.empty_room import demonstrations, empty_room
-from understudy.imitation import imitate
-from understudy.updates import paper_steps
+from understudy.learners.config import Config
+from understudy.learners.finite import imitate
 
 SHOWN = (200, 500, 1_000, 2_000, 5_000, 10_000)
 

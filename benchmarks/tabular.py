@@ -16,15 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 import plain
 
-from understudy import tabular
-from understudy.config import Config
 from understudy.envs import catalog
 from understudy.envs.empty_room import demonstrations, empty_room
-from understudy.experiments import runner
 from understudy.experiments.paper import FIGURE_1
-from understudy.experiments.sweep import Sweep
-from understudy.imitation import expert_occupancy, keys_of, plan, stack
-from understudy.tabular import Problem
+from understudy.experiments.sweeps import runner
+from understudy.experiments.sweeps.sweep import Sweep
+from understudy.learners import tabular
+from understudy.learners.config import Config
+from understudy.learners.finite import expert_occupancy, keys_of, plan, stack
+from understudy.learners.tabular import Problem
 
 
 def numpy_grid(figure: Sweep, jobs: list[runner.Job], quick: bool) -> tuple[float, list[float]]:

@@ -10,12 +10,12 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from understudy import mdp as mdps
-from understudy.config import Config
+from understudy.core import mdp as mdps
 from understudy.demos.rollout import sample
 from understudy.envs import catalog
 from understudy.experiments.figures import STYLE
-from understudy.imitation import imitate
+from understudy.learners.config import Config
+from understudy.learners.finite import imitate
 
 SEEDS = range(5)
 LAKE = ("FrozenLake-v1", 60)

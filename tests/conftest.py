@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from hypothesis import strategies as st
 
-from understudy import mdp as mdps
-from understudy.mdp import MDP
+from understudy.core import mdp as mdps
+from understudy.core.mdp import MDP
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))  # the plain NumPy loop
 

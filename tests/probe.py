@@ -4,7 +4,7 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Box
 
-from understudy.demos import Demonstrations
+from understudy.core.demonstrations import Demonstrations
 
 LENGTH = 20
 

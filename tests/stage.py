@@ -13,10 +13,13 @@ import jax
 import numpy as np
 import probe
 
-from understudy.config import Config
-from understudy.deep import acting, actor, scaling
-from understudy.deep.policy import Policy
-from understudy.experiments import own, rehearsal, runs, standing, store, train
+from understudy.experiments import deep_run as rehearsal
+from understudy.experiments import run_files as own
+from understudy.experiments import runs, standing, store
+from understudy.experiments import train_tables as train
+from understudy.learners.config import Config
+from understudy.learners.deep import acting, actor, scaling
+from understudy.learners.deep.policy import Policy
 
 TABLES = Config(interactions=40, ledger=False)
 

@@ -12,22 +12,23 @@ import pytest
 from conftest import random_mdp, random_policy
 from test_deep_runs import SMALL, learn, scripted
 
-from understudy import mdp as mdps
-from understudy import tabular
-from understudy import window as windows
-from understudy.baselines import cloning, iq_learn, methods, sqil
-from understudy.config import Config
-from understudy.deep import actor_critic as players
-from understudy.deep import learner
-from understudy.deep.actor_critic import Transitions, Tuning
-from understudy.deep.config import PRESETS
-from understudy.demos import Demonstrations, npz, rollout
+from understudy.core import mdp as mdps
+from understudy.core import window as windows
+from understudy.core.demonstrations import Demonstrations
+from understudy.core.errors import UserError
+from understudy.core.model import Counted, occupancy
+from understudy.core.occupancy import policy_of
+from understudy.demos import npz, rollout
 from understudy.envs.empty_room import demonstrations, empty_room
-from understudy.errors import UserError
-from understudy.experiments import deep_train
-from understudy.imitation import expert_occupancy, imitate, keys_of, plan, pose, stack
-from understudy.model import Counted, occupancy
-from understudy.occupancy import policy_of
+from understudy.experiments import train_networks as deep_train
+from understudy.learners import tabular
+from understudy.learners.baselines import cloning, iq_learn, methods, sqil
+from understudy.learners.config import Config
+from understudy.learners.deep import actor_critic as players
+from understudy.learners.deep import learner
+from understudy.learners.deep.actor_critic import Transitions, Tuning
+from understudy.learners.deep.config import PRESETS
+from understudy.learners.finite import expert_occupancy, imitate, keys_of, plan, pose, stack
 
 KEY = jax.random.key(0)
 TUNING = Tuning(actor_hidden=(16, 16), critic_hidden=(16, 16), norm=False, critic_rate=1e-2)
@@ -110,7 +111,7 @@ def test_cloning_errs_ever_more_on_a_longer_cliff():
 
 @pytest.mark.slow
 def test_a_network_is_kept_at_its_best_on_what_is_held_out():
-    from understudy.deep.actor import actor
+    from understudy.learners.deep.actor import actor
 
     fresh = actor(3, 2, (32, 32), discrete=False, key=KEY)
     teacher = actor(3, 2, (32, 32), discrete=False, key=jax.random.key(1))

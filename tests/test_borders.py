@@ -11,15 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.deep import policy as policies
-from understudy.deep import scaling
-from understudy.deep.collect import Collector
-from understudy.deep.config import DeepConfig
-from understudy.demos import Demonstrations, csv, npz, recording
+from understudy.core.demonstrations import Demonstrations
+from understudy.core.errors import UserError
+from understudy.demos import csv, npz, recording
 from understudy.demos.reading import read
 from understudy.demos.writing import write
-from understudy.errors import UserError
-from understudy.experiments import deep_train, runs, sweep
+from understudy.experiments import runs
+from understudy.experiments import train_networks as deep_train
+from understudy.experiments.sweeps import sweep_file
+from understudy.learners.deep import policy as policies
+from understudy.learners.deep import scaling
+from understudy.learners.deep.collect import Collector
+from understudy.learners.deep.config import DeepConfig
 
 HEAD = ["episode", "observation_0", "observation_1", "action", "reward", "terminated"]
 
@@ -53,7 +56,7 @@ def test_policies_and_sweeps_are_regular_files_too(tmp_path):
     with pytest.raises(UserError, match="pipe"):
         policies.load(tmp_path)
     with pytest.raises(UserError, match="pipe"):
-        sweep.read(tmp_path / "sweep.toml")
+        sweep_file.read(tmp_path / "sweep.toml")
 
 
 def test_files_and_what_they_unpack_to_are_bounded(tmp_path, monkeypatch):
@@ -61,7 +64,7 @@ def test_files_and_what_they_unpack_to_are_bounded(tmp_path, monkeypatch):
     write(tmp_path / "demos.npz", zeros)
     packed = (tmp_path / "demos.npz").stat().st_size
     for most in (packed - 1, packed + 1):
-        monkeypatch.setattr("understudy.files.DATA", most)
+        monkeypatch.setattr("understudy.core.files.DATA", most)
         with pytest.raises(UserError, match="at most"):
             npz.read(tmp_path / "demos.npz")
 

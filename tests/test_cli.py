@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from understudy import cli
+from understudy.cli import program as cli
 from understudy.demos import npz
 from understudy.envs.empty_room import demonstrations
 
 
 def understudy(*args: str, cwd: Path) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-c", "from understudy.cli import main; main()", *args]
+    command = [sys.executable, "-c", "from understudy.cli.program import main; main()", *args]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
 
 
@@ -29,7 +29,7 @@ def files(folder: Path) -> set[str]:
 def test_help_imports_nothing_heavy():
     code = (
         "import sys\n"
-        "from understudy import cli\n"
+        "from understudy.cli import program as cli\n"
         "sys.argv = ['understudy', '--help']\n"
         "try: cli.main()\n"
         "except SystemExit: pass\n"
@@ -195,7 +195,12 @@ def test_an_interrupt_ends_at_once(tmp_path):
     args = ("train", "EmptyRoom-20x20", "--interactions", "2000000", "--out", "run")
     # Started in the background, a shell has its programs ignore interrupts, and so would ours.
     heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    command = [sys.executable, "-c", heed + "from understudy.cli import main; main()", *args]
+    command = [
+        sys.executable,
+        "-c",
+        heed + "from understudy.cli.program import main; main()",
+        *args,
+    ]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as running:
         try:
             time.sleep(12)  # compiling or running by then

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from understudy.deep import actor as actors
-from understudy.deep import clone, learner
-from understudy.deep.actor_critic import Transitions
-from understudy.deep.config import DeepConfig
-from understudy.experiments import deep_train
+from understudy.experiments import train_networks as deep_train
+from understudy.learners.deep import actor as actors
+from understudy.learners.deep import clone, learner
+from understudy.learners.deep.actor_critic import Transitions
+from understudy.learners.deep.config import DeepConfig
 
 KEY = jax.random.key(0)
 

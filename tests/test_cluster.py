@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 from ray_sweep import ASKED as NETWORKS
 
-from understudy.errors import UserError
-from understudy.experiments import cluster, rehearsal, runs, sweep
-from understudy.experiments.cluster import Cluster
-from understudy.experiments.shared import Place
+from understudy.core.errors import UserError
+from understudy.experiments import deep_run as rehearsal
+from understudy.experiments import runs
+from understudy.experiments.sweeps import cluster, sweep_file, sweep_run
+from understudy.experiments.sweeps.cluster import Cluster
+from understudy.experiments.sweeps.shared_place import Place
 
 ray = pytest.importorskip("ray")
 # Ray starts programs of its own, which JAX's warning of forks is not about.
@@ -29,7 +31,7 @@ window = ["1", "4"]
 def written(tmp_path):
     def write(text):
         (tmp_path / "asked.toml").write_text(text)
-        return sweep.read(tmp_path / "asked.toml")
+        return sweep_file.read(tmp_path / "asked.toml")
 
     return write
 
@@ -47,12 +49,12 @@ def found(out: Path) -> dict[str, dict[str, bytes]]:
 
 def test_a_sweep_on_ray_is_the_sweep_at_home(written, tmp_path):
     asked = written(TABLES)
-    there = sweep.run(asked, tmp_path / "there", Cluster("ray"))
-    here = sweep.run(asked, tmp_path / "here")
+    there = sweep_run.run(asked, tmp_path / "there", Cluster("ray"))
+    here = sweep_run.run(asked, tmp_path / "here")
     assert not ray.is_initialized()
     assert there["runs"] == here["runs"] == 4
     assert found(tmp_path / "there") == found(tmp_path / "here")
-    again = sweep.run(asked, tmp_path / "there", Cluster("ray"))  # nothing left: no Ray either
+    again = sweep_run.run(asked, tmp_path / "there", Cluster("ray"))  # nothing left: no Ray either
     assert (again["resumed"], again["seconds"] < there["seconds"]) == (4, True)
 
 
@@ -65,7 +67,7 @@ def test_sixty_runs_outlive_a_node(written, tmp_path, monkeypatch):
     monkeypatch.setenv("RAY_health_check_timeout_ms", "2000")
     asked = written(NETWORKS)
     here, there = tmp_path / "here", tmp_path / "there"
-    sweep.run(asked, here)
+    sweep_run.run(asked, here)
     nodes = Nodes(initialize_head=True, head_node_args={"num_cpus": 0})
     doomed = nodes.add_node(num_cpus=1)
     nodes.add_node(num_cpus=1)
@@ -85,7 +87,7 @@ def test_sixty_runs_outlive_a_node(written, tmp_path, monkeypatch):
 
     monkeypatch.setattr(cluster, "work_off", watched)
     try:
-        done = sweep.run(asked, there, Cluster(nodes.address), checkpoint=0.2)
+        done = sweep_run.run(asked, there, Cluster(nodes.address), checkpoint=0.2)
     finally:
         nodes.shutdown()
     assert (done["runs"], done["resumed"], len(happened)) == (60, 0, 1)
@@ -122,10 +124,10 @@ def files_of(folder):
 @pytest.mark.slow
 def test_nodes_without_a_common_folder_share_a_place(written, tmp_path):
     asked = written(NETWORKS.replace("seeds = 30", "seeds = 1"))
-    sweep.run(asked, tmp_path / "here")
+    sweep_run.run(asked, tmp_path / "here")
     on = Cluster("ray", share=Place(f"file://{tmp_path}/place"))
-    sweep.run(asked, tmp_path / "there", on, checkpoint=0.2)
-    again = sweep.run(asked, tmp_path / "elsewhere", on)  # everything comes from the place
+    sweep_run.run(asked, tmp_path / "there", on, checkpoint=0.2)
+    again = sweep_run.run(asked, tmp_path / "elsewhere", on)  # everything comes from the place
     assert again["resumed"] == 2
     assert found(tmp_path / "here") == found(tmp_path / "there") == found(tmp_path / "elsewhere")
 

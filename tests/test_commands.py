@@ -89,7 +89,7 @@ def stage(folder: Path) -> None:
 # A program of its own: tests check types at run time, which the parser's placeholders are not.
 PARSE = """
 import json, sys
-from understudy import cli
+from understudy.cli import program as cli
 for line, words in json.load(sys.stdin):
     sys.argv = words
     try:

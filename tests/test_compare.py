@@ -8,11 +8,11 @@ import pytest
 from test_cli import understudy
 from test_sweep_networks import stored_run
 
-from understudy.baselines import methods
-from understudy.config import Config, check
-from understudy.deep.config import PRESETS, check_deep
-from understudy.errors import UserError
+from understudy.core.errors import UserError
 from understudy.experiments import compare, report
+from understudy.learners.baselines import methods
+from understudy.learners.config import Config, check
+from understudy.learners.deep.config import PRESETS, check_deep
 
 CELLS = {
     (compare.Shown(), "gail"): [stored_run([0, 0.2, 0.4, 0.8], seed=s) for s in (0, 1, 2)],

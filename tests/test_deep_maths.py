@@ -10,13 +10,13 @@ import pytest
 import scipy.stats
 from jax.test_util import check_grads
 
-from understudy import occupancy as occupancies
-from understudy.deep import actor as actors
-from understudy.deep import actor_critic as players
-from understudy.deep import critic as critics
-from understudy.deep import discriminator as judges
-from understudy.deep.actor_critic import Transitions, Tuning
-from understudy.deep.networks import MLP, Linear, mlp
+from understudy.core import occupancy as occupancies
+from understudy.learners.deep import actor as actors
+from understudy.learners.deep import actor_critic as players
+from understudy.learners.deep import critic as critics
+from understudy.learners.deep import discriminator as judges
+from understudy.learners.deep.actor_critic import Transitions, Tuning
+from understudy.learners.deep.networks import MLP, Linear, mlp
 
 KEY = jax.random.key(0)
 

@@ -12,13 +12,15 @@ import probe
 import pytest
 from test_cli import understudy
 
-from understudy.deep import drill, evaluation
-from understudy.deep import policy as policies
-from understudy.deep.config import PRESETS, DeepConfig
-from understudy.demos import Demonstrations, minari, npz
-from understudy.errors import UserError
-from understudy.experiments import deep_train, figures, rehearsal, report, watch
-from understudy.experiments import stored as stored_runs
+from understudy.core.demonstrations import Demonstrations
+from understudy.core.errors import UserError
+from understudy.demos import minari, npz
+from understudy.experiments import deep_run as rehearsal
+from understudy.experiments import figures, report, stored_runs, watch
+from understudy.experiments import train_networks as deep_train
+from understudy.learners.deep import drill, evaluation
+from understudy.learners.deep import policy as policies
+from understudy.learners.deep.config import PRESETS, DeepConfig
 
 SLOW = pytest.mark.slow
 SMALL = DeepConfig(
@@ -220,7 +222,7 @@ def test_a_lane_astray_begins_anew_and_can_be_stopped(demos, tmp_path, monkeypat
 
 DOOMED = """
 import os, signal, sys
-from understudy.cli import main
+from understudy.cli.program import main
 left = int(sys.argv.pop())
 def count(event, arguments):
     global left

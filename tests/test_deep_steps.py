@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from understudy import window as windows
-from understudy.deep import actor_critic as players
-from understudy.deep import learner
-from understudy.deep.actor_critic import Transitions, Tuning
-from understudy.deep.config import DeepConfig
+from understudy.core import window as windows
+from understudy.learners.deep import actor_critic as players
+from understudy.learners.deep import learner
+from understudy.learners.deep.actor_critic import Transitions, Tuning
+from understudy.learners.deep.config import DeepConfig
 
 S, A, KEY = 3, 3, jax.random.key(0)
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from understudy.demos import Demonstrations, npz
+from understudy.core.demonstrations import Demonstrations
+from understudy.core.errors import UserError
+from understudy.demos import npz
 from understudy.envs.empty_room import demonstrations
-from understudy.errors import UserError
 
 
 def test_npz_keeps_everything(tmp_path):

@@ -12,7 +12,7 @@ import json, sys
 import jax, numpy as np
 from understudy import Config, imitate
 from understudy.envs import catalog
-from understudy.imitation import plan, pose, stack
+from understudy.learners.finite import plan, pose, stack
 
 told = {"devices": jax.device_count()}
 for env, seeds in (("EmptyRoom-3x3", 6), ("RandomLinear-d4", 5)):
@@ -27,7 +27,7 @@ print(json.dumps(told))
 
 SPREAD = """
 import jax, jax.numpy as jnp
-from understudy import devices
+from understudy.learners import devices
 x = devices.deal(jnp.arange(6.0), 6)
 assert x.shape == (8,) and len(x.sharding.device_set) == 4
 assert {s.data.shape for s in x.addressable_shards} == {(2,)}

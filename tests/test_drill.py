@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from understudy.deep import acting, drill, learner, scaling
-from understudy.deep.actor import actor
-from understudy.deep.collect import Collector
-from understudy.deep.config import DeepConfig
+from understudy.learners.deep import acting, drill, learner, scaling
+from understudy.learners.deep.actor import actor
+from understudy.learners.deep.collect import Collector
+from understudy.learners.deep.config import DeepConfig
 
 OBS = jax.random.normal(jax.random.key(1), (7, 3), jnp.float32)
 

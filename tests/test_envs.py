@@ -10,14 +10,14 @@ from conftest import dense
 from gymnasium.utils.env_checker import check_env
 
 import understudy  # noqa: F401 (registers the rooms)
-from understudy import mdp as mdps
-from understudy.demos import Demonstrations
+from understudy.core import mdp as mdps
+from understudy.core.demonstrations import Demonstrations
+from understudy.core.errors import UserError
+from understudy.core.occupancy import flow_gap
 from understudy.envs import catalog, sampled
 from understudy.envs.empty_room import demonstrations, empty_room
 from understudy.envs.toy_text import from_env
-from understudy.errors import UserError
-from understudy.imitation import expert_occupancy
-from understudy.occupancy import flow_gap
+from understudy.learners.finite import expert_occupancy
 
 EXPERT = {3: 4.6, 5: 6.2, 9: 9.4}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_cli import understudy
 
-from understudy.experiments import stored as stored_runs
+from understudy.experiments import stored_runs
 
 pytestmark = pytest.mark.slow  # the whole figure, as `make demo` makes it
 

@@ -11,10 +11,9 @@ import scipy.stats
 from matplotlib.figure import Figure
 from PIL import Image
 
-from understudy.errors import UserError
-from understudy.experiments import figures, runs
-from understudy.experiments import stored as stored_runs
-from understudy.experiments.stored import StoredRun
+from understudy.core.errors import UserError
+from understudy.experiments import figures, runs, stored_runs
+from understudy.experiments.stored_runs import StoredRun
 
 
 def stored(

@@ -16,11 +16,15 @@ from stage import whole
 from test_cli import understudy
 from test_reliability import disk
 
-from understudy.deep.config import ExpertConfig
+from understudy.core.errors import UserError
 from understudy.demos import npz
-from understudy.errors import UserError
-from understudy.experiments import expert, own, rehearsal, runs, sweep, train
-from understudy.experiments.shared import Place
+from understudy.experiments import deep_run as rehearsal
+from understudy.experiments import expert, runs
+from understudy.experiments import run_files as own
+from understudy.experiments import train_tables as train
+from understudy.experiments.sweeps import sweep_file, sweep_run
+from understudy.experiments.sweeps.shared_place import Place
+from understudy.learners.deep.config import ExpertConfig
 
 # --- kills --------------------------------------------------------------------------------------
 
@@ -93,7 +97,7 @@ def test_a_finished_run_that_was_changed_is_refused_and_restart_moves_it_aside(t
 
 DOOMED = """
 import os, signal, sys
-from understudy.cli import main
+from understudy.cli.program import main
 name = sys.argv.pop()
 def look(event, arguments):
     if event == "os.rename" and str(arguments[0]).endswith("." + name):
@@ -295,8 +299,8 @@ def test_a_sweep_leaves_a_damaged_run_and_goes_on_with_the_others(tmp_path):
     (tmp_path / "asked.toml").write_text(
         'envs = ["EmptyRoom-3x3"]\nseeds = 2\n[config]\ninteractions = 40\n'
     )
-    asked, out = sweep.read(tmp_path / "asked.toml"), tmp_path / "out"
-    sweep.run(asked, out)
+    asked, out = sweep_file.read(tmp_path / "asked.toml"), tmp_path / "out"
+    sweep_run.run(asked, out)
     spoilt, lost = sorted(runs.folders(out))
     (spoilt / "notes.md").write_text("mine")
     with (spoilt / own.METRICS).open("a") as file:
@@ -304,7 +308,7 @@ def test_a_sweep_leaves_a_damaged_run_and_goes_on_with_the_others(tmp_path):
     shutil.rmtree(lost)
     before = stage.tree(spoilt)
     with pytest.raises(UserError, match=r"1 of 2 runs failed.*metrics\.jsonl"):
-        sweep.run(asked, out)
+        sweep_run.run(asked, out)
     assert stage.tree(spoilt) == before
     assert runs.done(lost)
 

@@ -20,8 +20,10 @@ from hypothesis.stateful import (
 )
 from stage import whole
 
-from understudy.errors import UserError
-from understudy.experiments import own, runs, stored
+from understudy.core.errors import UserError
+from understudy.experiments import run_files as own
+from understudy.experiments import runs
+from understudy.experiments import stored_runs as stored
 
 SEQUENCES = int(os.environ.get("UNDERSTUDY_SEQUENCES", "50"))
 KINDS = {"recorded": stage.recorded, "rehearsed": stage.rehearsed}

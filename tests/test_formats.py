@@ -13,10 +13,11 @@ import pytest
 from gymnasium import spaces
 from test_cli import understudy
 
-from understudy.demos import Demonstrations, csv, sb2, shipped, trajectories
+from understudy.core.demonstrations import Demonstrations
+from understudy.core.errors import UserError
+from understudy.demos import csv, sb2, shipped, trajectories
 from understudy.demos.reading import format_of, read
 from understudy.demos.writing import write
-from understudy.errors import UserError
 
 FORMATS = {"npz": ".npz", "csv": ".csv", "sb2": ".npz", "imitation": "", "minari": "",
            "minari-arrow": ""}  # fmt: skip

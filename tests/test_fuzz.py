@@ -25,13 +25,13 @@ from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from test_deep_runs import scripted
 
-from understudy import window as windows
-from understudy.deep import actor, checkpoint, scaling
-from understudy.deep import policy as policies
+from understudy.core import window as windows
+from understudy.core.errors import UserError
 from understudy.demos import csv, minari, npz, reading, sb2, trajectories
-from understudy.errors import UserError
-from understudy.experiments import runs, store, sweep
-from understudy.experiments import stored as stored_runs
+from understudy.experiments import runs, store, stored_runs
+from understudy.experiments.sweeps import sweep_file
+from understudy.learners.deep import actor, checkpoint, scaling
+from understudy.learners.deep import policy as policies
 
 EACH = int(os.environ.get("UNDERSTUDY_FUZZ", "40"))  # inputs a reader
 MOST = 20  # seconds an input
@@ -321,7 +321,7 @@ def test_a_sweep(how, tmp_path):
     def read(given):
         path.write_bytes(given if how == "words" else spoilt(SWEEP.encode(), given))
         with on_guard():
-            asked = sweep.read(path)
+            asked = sweep_file.read(path)
             assert asked.settings()
             # Whatever it asks for stays below the output folder.
             for config in asked.settings():

@@ -17,15 +17,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy import cli, errors, memory
-from understudy.config import Config, VectorConfig, check_vectors
-from understudy.deep.config import DeepConfig, ExpertConfig, check_deep, check_expert
+from understudy.cli import program as cli
+from understudy.core import errors, memory
+from understudy.core.errors import UserError
 from understudy.envs import catalog
-from understudy.errors import UserError
-from understudy.experiments import cluster, runs, stored, sweep, workers
-from understudy.imitation import plan
+from understudy.experiments import runs
+from understudy.experiments import stored_runs as stored
+from understudy.experiments.sweeps import cluster, sweep_file, sweep_run, workers
+from understudy.learners.config import Config, VectorConfig, check_vectors
+from understudy.learners.deep.config import DeepConfig, ExpertConfig, check_deep, check_expert
+from understudy.learners.finite import plan
 
-MAIN = "from understudy.cli import main; main()"
+MAIN = "from understudy.cli.program import main; main()"
 
 
 @pytest.fixture(scope="module")
@@ -111,17 +114,17 @@ def test_an_environment_of_the_users_own_is_found_wherever_it_stands(beside):
 def test_a_sweeps_file_names_no_code(beside, env):
     (beside / "s.toml").write_text(f"envs = ['EmptyRoom-3x3', '{env}']")
     with pytest.raises(UserError, match="names code to run"):
-        sweep.read(beside / "s.toml")
+        sweep_file.read(beside / "s.toml")
     with pytest.raises(UserError, match="names code to run"):
-        sweep.read(beside / "s.toml", named=["other:Env", "other"])
+        sweep_file.read(beside / "s.toml", named=["other:Env", "other"])
     assert "trap" not in sys.modules
 
 
 def test_a_sweeps_file_names_code_that_the_command_line_names_too(beside):
     shutil.copy(Path(probe.__file__), beside / "theirs.py")
     (beside / "s.toml").write_text("envs = ['theirs:Point']")
-    assert sweep.read(beside / "s.toml", named=["theirs:Point"]).envs == ("theirs:Point",)
-    assert sweep.read(beside / "s.toml", allow_code=True).envs == ("theirs:Point",)
+    assert sweep_file.read(beside / "s.toml", named=["theirs:Point"]).envs == ("theirs:Point",)
+    assert sweep_file.read(beside / "s.toml", allow_code=True).envs == ("theirs:Point",)
 
 
 POINT = "import gymnasium\nclass Env(gymnasium.Env):\n    def __init__(self, **options):\n        "
@@ -186,16 +189,16 @@ def test_a_sweep_goes_on_without_a_bad_environment(tmp_path_factory, bad, place)
     folder = tmp_path_factory.mktemp("sweep")
     envs = [*bad[:place], "EmptyRoom-3x3", *bad[place:]]
     (folder / "s.toml").write_text(f"envs = {envs}\n[config]\ninteractions = 40")
-    asked = sweep.read(folder / "s.toml")
+    asked = sweep_file.read(folder / "s.toml")
     with pytest.raises(UserError, match=f"{len(bad)} of {len(envs)} runs failed"):
-        sweep.run(asked, folder / "out")
+        sweep_run.run(asked, folder / "out")
     assert len(stored.load(folder / "out")[0]) == 1
 
 
 def test_a_sweep_of_bad_environments_alone_is_refused(tmp_path):
     (tmp_path / "s.toml").write_text("envs = ['NoSuch-v0', 'Nor-v1']")
     with pytest.raises(UserError, match="NoSuch-v0"):
-        sweep.read(tmp_path / "s.toml")
+        sweep_file.read(tmp_path / "s.toml")
 
 
 def test_a_comparison_goes_on_and_does_not_succeed(tmp_path):
@@ -241,7 +244,7 @@ def test_a_sweep_without_end_is_one_sentence(tmp_path_factory, text):
     path.write_text(first + text)
     begun = time.monotonic()
     with pytest.raises(UserError, match=r"endless.toml") as told:
-        sweep.read(path)
+        sweep_file.read(path)
     assert time.monotonic() - begun < 10
     assert len(str(told.value)) <= errors.LONGEST + 10
 
@@ -250,12 +253,12 @@ def test_what_is_no_file_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe.toml")
     for path in (tmp_path / "pipe.toml", Path("/dev/zero"), tmp_path):
         with pytest.raises(UserError, match="in place of a file"):
-            sweep.read(path)
+            sweep_file.read(path)
 
 
 def test_a_sweep_is_read_as_utf_8_whoever_wrote_it(tmp_path):
     (tmp_path / "s.toml").write_bytes("# ±\nenvs = ['EmptyRoom-3x3']".encode("utf-8-sig"))
-    assert sweep.read(tmp_path / "s.toml").envs == ("EmptyRoom-3x3",)
+    assert sweep_file.read(tmp_path / "s.toml").envs == ("EmptyRoom-3x3",)
 
 
 LARGE = st.sampled_from(["hidden", "discriminator_hidden", "batch", "points", "marks", "envs"])
@@ -353,7 +356,7 @@ def test_stdout_is_the_documents(tmp_path):
 
 def test_ctrl_c_is_heard_where_python_loses_it(tmp_path):
     deaf = (
-        "import time\nfrom understudy import interrupts\ninterrupts.PATIENCE = 0.3\n"
+        "import time\nfrom understudy.cli import interrupts\ninterrupts.PATIENCE = 0.3\n"
         "with interrupts.heard():\n    while True:\n"
         "        try:\n            print('ready', flush=True)\n            time.sleep(60)\n"
         "        except KeyboardInterrupt: pass"

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 from conftest import random_mdp, random_policy
 
-from understudy import importance, practice, tabular
-from understudy import mdp as mdps
-from understudy import occupancy as occupancies
-from understudy.config import Config
-from understudy.errors import UserError
-from understudy.imitation import plan
-from understudy.occupancy import Points
-from understudy.practice import Walkers
-from understudy.tabular import Segment
+from understudy.core import importance
+from understudy.core import mdp as mdps
+from understudy.core import occupancy as occupancies
+from understudy.core.errors import UserError
+from understudy.core.occupancy import Points
+from understudy.learners import practice, tabular
+from understudy.learners.config import Config
+from understudy.learners.finite import plan
+from understudy.learners.practice import Walkers
+from understudy.learners.tabular import Segment
 
 LANES = 40_000
 

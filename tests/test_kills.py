@@ -35,7 +35,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_bytes(kind, kills, tmp_p
     assert understudy(*asked, "--out", "whole", cwd=tmp_path).returncode == 0
     lasts = time.monotonic() - begun
     whole, moments, done, ended = results(tmp_path / "whole"), random.Random(kind), 0, 0
-    command = [sys.executable, "-c", "from understudy.cli import main; main()", *asked]
+    command = [sys.executable, "-c", "from understudy.cli.program import main; main()", *asked]
     while done < kills:
         going = subprocess.Popen(
             [*command, "--out", "killed"], cwd=tmp_path, stderr=subprocess.DEVNULL

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from conftest import random_mdp, random_policy
 
-from understudy import mdp as mdps
-from understudy import tabular
-from understudy.config import Config
+from understudy.core import mdp as mdps
 from understudy.envs.empty_room import demonstrations, empty_room
-from understudy.imitation import expert_occupancy, imitate, plan
-from understudy.tabular import Problem
+from understudy.learners import tabular
+from understudy.learners.config import Config
+from understudy.learners.finite import expert_occupancy, imitate, plan
+from understudy.learners.tabular import Problem
 from understudy.theory import ledger as ledgers
 
 CASES = {

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from conftest import dense, random_mdp, random_policy
 
-from understudy import mdp as mdps
-from understudy import tabular
-from understudy.config import Config
-from understudy.imitation import plan
-from understudy.tabular import Problem
+from understudy.core import mdp as mdps
+from understudy.core.window import Gauge, Reuse, weights
+from understudy.learners import tabular
+from understudy.learners.config import Config
+from understudy.learners.finite import plan
+from understudy.learners.tabular import Problem
 from understudy.theory import ledger as ledgers
-from understudy.window import Gauge, Reuse, weights
 
 UPDATES, H = 14, 3
 GIVEN = (0.5, 0.0, 0.2, 0.3)

@@ -8,18 +8,18 @@ from conftest import dense, random_mdp, random_policy, seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy import features, linear, loop, regression
-from understudy import mdp as mdps
-from understudy.config import Config
+from understudy.core import features, linear_mdp, regression
+from understudy.core import mdp as mdps
+from understudy.core.errors import UserError
+from understudy.core.linear_mdp import random_linear
+from understudy.core.occupancy import Points
+from understudy.core.updates import best_in_ball, project_ball
 from understudy.demos import rollout
-from understudy.envs import linear_mdp
 from understudy.envs.empty_room import demonstrations, empty_room
-from understudy.envs.linear_mdp import random_linear
-from understudy.errors import UserError
-from understudy.experiments.account import ledger
-from understudy.imitation import imitate, plan, pose
-from understudy.occupancy import Points
-from understudy.updates import best_in_ball, project_ball
+from understudy.experiments.outcome import ledger
+from understudy.learners import linear, loop
+from understudy.learners.config import Config
+from understudy.learners.finite import imitate, plan, pose
 
 SMALL = random_linear(3, S=6, A=3, H=4, d=5, C=3, p=2)
 

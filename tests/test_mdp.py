@@ -9,8 +9,8 @@ import pytest
 from conftest import dense, mdps_and_policies, random_mdp
 from hypothesis import given
 
-from understudy import mdp as mdps
-from understudy.errors import UserError
+from understudy.core import mdp as mdps
+from understudy.core.errors import UserError
 
 occupancy, value, evaluate = jax.jit(mdps.occupancy), jax.jit(mdps.value), jax.jit(mdps.evaluate)
 

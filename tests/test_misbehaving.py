@@ -21,16 +21,20 @@ from gymnasium.spaces import Box, Discrete
 from hypothesis import strategies as st
 from odd import Fault
 
-from understudy import cli
-from understudy.config import Config, VectorConfig
-from understudy.deep.collect import Collector
-from understudy.deep.config import DeepConfig, ExpertConfig
-from understudy.deep.scaling import of_spaces
+from understudy.cli import program as cli
+from understudy.core.errors import UserError
 from understudy.demos import npz, reading, recording
-from understudy.envs import acts, catalog, guard, sampled, toy_text
-from understudy.errors import UserError
-from understudy.experiments import deep_train, expert, linear_train, train, watch
-from understudy.experiments import demos as demos_of
+from understudy.envs import action_fit as acts
+from understudy.envs import catalog, guard, sampled, toy_text
+from understudy.experiments import demo_files as demos_of
+from understudy.experiments import expert, watch
+from understudy.experiments import train_features as linear_train
+from understudy.experiments import train_networks as deep_train
+from understudy.experiments import train_tables as train
+from understudy.learners.config import Config, VectorConfig
+from understudy.learners.deep.collect import Collector
+from understudy.learners.deep.config import DeepConfig, ExpertConfig
+from understudy.learners.deep.scaling import of_spaces
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Gymnasium has its own words for such worlds
 LENGTH = odd.LENGTH

@@ -8,9 +8,9 @@ from conftest import random_mdp, random_policy, seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy import mdp as mdps
-from understudy import model as models
-from understudy.occupancy import Points
+from understudy.core import mdp as mdps
+from understudy.core import model as models
+from understudy.core.occupancy import Points
 
 evaluate = jax.jit(models.evaluate)
 

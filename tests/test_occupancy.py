@@ -8,10 +8,10 @@ from conftest import mdps_and_policies, random_mdp, random_policy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy import mdp as mdps
-from understudy import occupancy as occupancies
-from understudy.errors import UserError
-from understudy.occupancy import Points
+from understudy.core import mdp as mdps
+from understudy.core import occupancy as occupancies
+from understudy.core.errors import UserError
+from understudy.core.occupancy import Points
 
 occupancy = jax.jit(mdps.occupancy)
 

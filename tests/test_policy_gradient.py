@@ -11,14 +11,15 @@ from conftest import SHAPES, random_mdp, seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy import mdp as mdps
-from understudy import practice, updates
-from understudy.config import Config
+from understudy.core import mdp as mdps
+from understudy.core import updates
+from understudy.core.errors import UserError
+from understudy.core.occupancy import Points
 from understudy.envs.empty_room import demonstrations, empty_room
-from understudy.errors import UserError
-from understudy.imitation import imitate, plan
-from understudy.occupancy import Points
-from understudy.practice import Walkers
+from understudy.learners import practice
+from understudy.learners.config import Config
+from understudy.learners.finite import imitate, plan
+from understudy.learners.practice import Walkers
 
 ROOM, SHOWN = empty_room(3), demonstrations(3)
 

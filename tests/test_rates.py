@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from understudy.config import Config
+from understudy.core.errors import UserError
 from understudy.envs import catalog
-from understudy.errors import UserError
-from understudy.experiments import paper, rates, report, sweep
-from understudy.experiments import stored as stored_runs
-from understudy.experiments.stored import StoredRun
+from understudy.experiments import paper, rates, report, stored_runs
+from understudy.experiments.stored_runs import StoredRun
+from understudy.experiments.sweeps import sweep_run
+from understudy.learners.config import Config
 
 TERMS = ("optimisation", "shift", "estimation", "demonstrations")
 
@@ -73,7 +73,7 @@ def test_a_sweep_of_linear_mdps_is_stored_and_resumed(tmp_path):
         config=Config(batch=1, steps="theory", marks=3),
         grid={"window": ("2",), "interactions": (6 * 20, 6 * 40)},
     )
-    done = sweep.run(asked, tmp_path)
+    done = sweep_run.run(asked, tmp_path)
     assert (done["runs"], done["resumed"]) == (2, 0)
     stored = [stored_runs.read(Path(folder)) for folder in done["folders"]]
     assert all(
@@ -81,7 +81,7 @@ def test_a_sweep_of_linear_mdps_is_stored_and_resumed(tmp_path):
     )
     assert max(map(rates.split_gap, stored)) <= 1e-9
     assert rates.Regrets(stored).ks == [20, 40]
-    assert sweep.run(asked, tmp_path)["resumed"] == 2
+    assert sweep_run.run(asked, tmp_path)["resumed"] == 2
 
 
 def test_random_linear_mdps_by_name():

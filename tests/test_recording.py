@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from test_cli import understudy
 
-from understudy import cli
+from understudy.cli import program as cli
+from understudy.core.errors import UserError
 from understudy.demos import keys, npz, recording
 from understudy.demos.reading import read
 from understudy.envs import catalog
 from understudy.envs.empty_room import DOWN, RIGHT, STAY
-from understudy.errors import UserError
 
 ARROW = {"right": b"\x1b[C", "down": b"\x1b[B"}
 

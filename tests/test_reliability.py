@@ -17,11 +17,13 @@ from safetensors.numpy import load_file, save_file
 from test_cli import understudy
 from test_deep_runs import SMALL, results
 
-from understudy.deep import checkpoint, learner
+from understudy.core.errors import UserError
 from understudy.demos import npz
-from understudy.errors import UserError
-from understudy.experiments import deep_train, rehearsal, runs, store, sweep
-from understudy.experiments import stored as stored_runs
+from understudy.experiments import deep_run as rehearsal
+from understudy.experiments import runs, store, stored_runs
+from understudy.experiments import train_networks as deep_train
+from understudy.experiments.sweeps import sweep_file, sweep_run
+from understudy.learners.deep import checkpoint, learner
 
 HOLD = """
 import sys, time
@@ -199,10 +201,10 @@ def test_a_sweep_goes_on_without_a_run_that_fails(tmp_path):
     (tmp_path / "asked.toml").write_text(
         'envs = ["EmptyRoom-3x3"]\n[config]\ninteractions = 40\n[grid]\nsigma = [1e308, 0.5]\n'
     )
-    asked = sweep.read(tmp_path / "asked.toml")
+    asked = sweep_file.read(tmp_path / "asked.toml")
     for _ in range(2):  # what failed is not tried again
         with pytest.raises(UserError, match=r"1 of 2 runs failed; .*NaN between updates"):
-            sweep.run(asked, tmp_path / "out")
+            sweep_run.run(asked, tmp_path / "out")
     stored, skipped = stored_runs.load(tmp_path / "out")
     assert [run.request["config"]["sigma"] for run in stored] == [0.5]
     assert len(skipped) == 1

@@ -12,12 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from understudy.config import Config
+from understudy.core.errors import UserError
 from understudy.envs.empty_room import successor
-from understudy.errors import UserError
-from understudy.experiments import figures, report, runs
-from understudy.experiments import stored as stored_runs
-from understudy.experiments.train import train
+from understudy.experiments import figures, report, runs, stored_runs
+from understudy.experiments.train_tables import train
+from understudy.learners.config import Config
 
 VERDICTS = {
     "figure": "fig1",

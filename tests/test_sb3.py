@@ -9,10 +9,10 @@ from test_cli import understudy
 
 sb3 = pytest.importorskip("stable_baselines3")
 
+from understudy.core.errors import UserError  # noqa: E402
 from understudy.demos import recording  # noqa: E402
 from understudy.demos import sb3 as ours  # noqa: E402
 from understudy.demos.reading import read  # noqa: E402
-from understudy.errors import UserError  # noqa: E402
 
 # PyTorch has many warnings of its own.
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
@@ -84,9 +84,9 @@ def test_our_policies_are_evaluated_by_theirs(tmp_path):
     from stable_baselines3.common.evaluation import evaluate_policy
     from stable_baselines3.common.monitor import Monitor
 
-    from understudy.deep import policy as policies
-    from understudy.deep import scaling
-    from understudy.deep.actor import actor
+    from understudy.learners.deep import policy as policies
+    from understudy.learners.deep import scaling
+    from understudy.learners.deep.actor import actor
 
     with gymnasium.make("Hopper-v5") as world:
         border = scaling.of_spaces(world, "Hopper-v5")

@@ -12,26 +12,27 @@ import pytest
 from conftest import dense, random_mdp, random_policy
 from gymnasium.spaces import Box, Discrete
 
-from understudy import tabular
-from understudy import window as windows
-from understudy.config import Config
-from understudy.deep import absorbing, learner, replay, scaling
-from understudy.deep import discriminator as judges
-from understudy.deep.actor import Actor
-from understudy.deep.actor_critic import Transitions
-from understudy.deep.collect import Collector
-from understudy.deep.config import DeepConfig
-from understudy.deep.networks import MLP, Linear
-from understudy.demos import Demonstrations
+from understudy.core import window as windows
+from understudy.core.demonstrations import Demonstrations
+from understudy.core.occupancy import Points
+from understudy.core.window import Gauge
 from understudy.experiments import verdicts
-from understudy.experiments.stored import StoredRun
-from understudy.imitation import plan
-from understudy.occupancy import Points
-from understudy.theory import bounds, check
+from understudy.experiments.stored_runs import StoredRun
+from understudy.learners import tabular
+from understudy.learners.config import Config
+from understudy.learners.deep import absorbing, learner, replay, scaling
+from understudy.learners.deep import discriminator as judges
+from understudy.learners.deep.actor import Actor
+from understudy.learners.deep.actor_critic import Transitions
+from understudy.learners.deep.collect import Collector
+from understudy.learners.deep.config import DeepConfig
+from understudy.learners.deep.networks import MLP, Linear
+from understudy.learners.finite import plan
+from understudy.theory import bounds
+from understudy.theory import verification as check
 from understudy.theory.bounds import Sizes
-from understudy.theory.check import Setting
 from understudy.theory.ledger import Regret
-from understudy.window import Gauge
+from understudy.theory.verification import Setting
 
 KEY = jax.random.key(0)
 

@@ -15,11 +15,14 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 from test_report import data_of, store_run
 
-from understudy.deep.config import DeepConfig
+from understudy.core.errors import UserError
 from understudy.demos import npz, recording
 from understudy.envs import catalog
-from understudy.errors import UserError
-from understudy.experiments import deep_train, figures, own, report, runs, stored, tables
+from understudy.experiments import figures, report, runs, tables
+from understudy.experiments import run_files as own
+from understudy.experiments import stored_runs as stored
+from understudy.experiments import train_networks as deep_train
+from understudy.learners.deep.config import DeepConfig
 
 # Gymnasium's own word on a world that shows the same array every time.
 pytestmark = pytest.mark.filterwarnings("ignore:.*share an object")

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from test_cli import understudy
 
-from understudy.config import Config
-from understudy.errors import UserError
-from understudy.experiments import runs, sweep
-from understudy.experiments import stored as stored_runs
-from understudy.experiments.sweep import Sweep
+from understudy.core.errors import UserError
+from understudy.experiments import runs, stored_runs
+from understudy.experiments.sweeps import sweep_file, sweep_run
+from understudy.experiments.sweeps.sweep import Sweep
+from understudy.learners.config import Config
 
 FORTY = """
 name = "forty"
@@ -102,13 +102,13 @@ def test_what_is_listed_twice_is_run_once(tmp_path):
         config=Config(interactions=50, marks=2, ledger=False),
         grid={"window": ("4", "4")},
     )
-    assert sweep.run(asked, tmp_path / "out")["runs"] == 1
+    assert sweep_run.run(asked, tmp_path / "out")["runs"] == 1
 
 
 # The command line, killed by itself just before it writes or renames its n-th file.
 DOOMED = """
 import os, signal, sys
-from understudy.cli import main
+from understudy.cli.program import main
 left = int(sys.argv.pop())
 def count(event, arguments):
     global left
@@ -200,7 +200,7 @@ def test_a_grid_is_every_combination():
 def test_a_sweep_that_cannot_be_meant_is_refused(tmp_path, text, says):
     (tmp_path / "s.toml").write_text(text)
     with pytest.raises(UserError, match=says):
-        sweep.read(tmp_path / "s.toml")
+        sweep_file.read(tmp_path / "s.toml")
 
 
 def test_options_keep_their_types(tmp_path):
@@ -208,7 +208,7 @@ def test_options_keep_their_types(tmp_path):
         "envs = ['EmptyRoom-3x3']\n[config]\nbeta = [2, 1]\neta = 1\nledger = false\n"
         "[grid]\nwindow = [3, 'all']"
     )
-    asked = sweep.read(tmp_path / "s.toml")
+    asked = sweep_file.read(tmp_path / "s.toml")
     assert asked.config == Config(beta=(2.0, 1.0), eta=1.0, ledger=False)
     assert asked.grid == {"window": ("3", "all")}
     assert asked.seeds == (0,)

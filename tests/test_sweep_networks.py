@@ -13,12 +13,13 @@ import probe
 import pytest
 from test_cli import understudy
 
-from understudy.deep.config import PRESETS, DeepConfig
+from understudy.core.errors import UserError
 from understudy.demos import npz
-from understudy.errors import UserError
-from understudy.experiments import deep_train, paper, report, reproduce, runs, sweep, tables
-from understudy.experiments import stored as stored_runs
-from understudy.experiments.sweep import Sweep
+from understudy.experiments import paper, report, reproduce, runs, stored_runs, tables
+from understudy.experiments import train_networks as deep_train
+from understudy.experiments.sweeps import sweep_file
+from understudy.experiments.sweeps.sweep import Sweep
+from understudy.learners.deep.config import PRESETS, DeepConfig
 
 TINY = DeepConfig(
     interactions=96, marks=3, episodes=2, hidden=8, discriminator_hidden=8, batch=16, points=16,
@@ -159,7 +160,7 @@ def test_a_deep_sweep_is_read_with_its_presets_defaults(tmp_path):
         "envs = ['Hopper-v5']\npreset = 'paper'\ntrajectories = 2\n"
         "[config]\nentropy = 'none'\nkl = 1\n[vary]\nwindow = [1]\nabsorbing = [true]"
     )
-    asked = sweep.read(tmp_path / "s.toml")
+    asked = sweep_file.read(tmp_path / "s.toml")
     assert asked.config == dataclasses.replace(PRESETS["paper"], entropy=None, kl=1.0)
     assert asked.vary == {"window": ("1",), "absorbing": (True,)}
     assert asked.trajectories == 2
@@ -184,7 +185,7 @@ def test_a_deep_sweep_is_read_with_its_presets_defaults(tmp_path):
 def test_a_deep_sweep_that_cannot_be_meant_is_refused(tmp_path, text, says):
     (tmp_path / "s.toml").write_text(text)
     with pytest.raises(UserError, match=says):
-        sweep.read(tmp_path / "s.toml")
+        sweep_file.read(tmp_path / "s.toml")
 
 
 def test_what_a_figure_can_be_cut_down_to():
@@ -210,7 +211,7 @@ def test_a_killed_deep_sweep_leaves_no_worker_and_goes_on(tmp_path):
     command = [
         sys.executable,
         "-c",
-        "from understudy.cli import main; main()",
+        "from understudy.cli.program import main; main()",
         "sweep",
         "tiny.toml",
         "--allow-code",

@@ -9,13 +9,13 @@ import plain
 import pytest
 from conftest import random_mdp
 
-from understudy import mdp as mdps
-from understudy import tabular
-from understudy.config import Config
+from understudy.core import mdp as mdps
+from understudy.core.errors import UserError
 from understudy.envs.empty_room import demonstrations, empty_room
-from understudy.errors import UserError
-from understudy.imitation import expert_occupancy, imitate, keys_of, plan, stack
-from understudy.tabular import Problem
+from understudy.learners import tabular
+from understudy.learners.config import Config
+from understudy.learners.finite import expert_occupancy, imitate, keys_of, plan, stack
+from understudy.learners.tabular import Problem
 
 ROOM, SHOWN = empty_room(3), demonstrations(3)
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_cli import understudy
 
-from understudy import mdp as mdps
-from understudy import occupancy as occupancies
-from understudy.errors import UserError
+from understudy.core import mdp as mdps
+from understudy.core import occupancy as occupancies
+from understudy.core.errors import UserError
 from understudy.theory import advisor, bounds
 from understudy.theory.bounds import Sizes
 

@@ -9,7 +9,7 @@ import pytest
 from test_cli import understudy
 from test_sweep_networks import prepare
 
-from understudy.errors import UserError
+from understudy.core.errors import UserError
 from understudy.experiments import runs, trackers
 
 TINY = ("--interactions", "64", "--marks", "2", "--episodes", "1", "--hidden", "8",

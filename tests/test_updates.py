@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from understudy import updates
+from understudy.core import updates
 
 
 def mirrored(pi: np.ndarray, Q: np.ndarray, sigma: float) -> np.ndarray:

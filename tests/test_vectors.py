@@ -12,14 +12,18 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from test_cli import understudy
 
-from understudy import basis, vectors
-from understudy import mdp as mdps
-from understudy.basis import FeatureMap
-from understudy.config import Config, VectorConfig
-from understudy.demos import Demonstrations, recording, scripted
+from understudy.core import mdp as mdps
+from understudy.core import vector_features as basis
+from understudy.core.demonstrations import Demonstrations
+from understudy.core.errors import UserError
+from understudy.core.vector_features import FeatureMap
+from understudy.demos import recording, scripted
 from understudy.envs import wide_grid
-from understudy.errors import UserError
-from understudy.experiments import linear_train, report, train, watch
+from understudy.experiments import report, watch
+from understudy.experiments import train_features as linear_train
+from understudy.experiments import train_tables as train
+from understudy.learners import vectors
+from understudy.learners.config import Config, VectorConfig
 
 LOW = np.array([-2.4, -2.5, -0.21, -2.5])
 SHAPE = vectors.Shape(
@@ -221,7 +225,7 @@ def test_the_grid_is_learned_by_its_features():
     n = 20
     mdp, phi = wide_grid.table(n), wide_grid.features(n)
     config = VectorConfig(interactions=4_000, horizon=wide_grid.HORIZON, gamma=0.95)
-    demos = wide_grid.demonstrations(n, 30, seed=0)
+    demos = scripted.across_the_wide_grid(n, 30, seed=0)
     result = vectors.imitate(wide_grid.WideGridEnv(n), phi, demos, config, seed=0)
     logits = vectors.features(phi, wide_grid.positions(n)) @ result.policy[0]
     pi = jnp.broadcast_to(jax.nn.softmax(jnp.asarray(logits), -1), mdp.shape)

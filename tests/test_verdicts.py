@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from understudy.experiments import verdicts
-from understudy.experiments.stored import StoredRun
+from understudy.experiments.stored_runs import StoredRun
 from understudy.experiments.verdicts import Curves
 
 MARKS = np.arange(0, 10_001, 100)

@@ -12,9 +12,10 @@ import pytest
 from gymnasium.spaces import Discrete
 from PIL import Image, ImageSequence
 
-from understudy.config import Config
-from understudy.errors import UserError
-from understudy.experiments import runs, train, watch
+from understudy.core.errors import UserError
+from understudy.experiments import runs, watch
+from understudy.experiments import train_tables as train
+from understudy.learners.config import Config
 
 
 @pytest.fixture(scope="module")

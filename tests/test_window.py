@@ -8,9 +8,9 @@ from hypothesis import given as given_cases
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from understudy import window as windows
-from understudy.errors import UserError
-from understudy.window import Gauge, Reuse
+from understudy.core import window as windows
+from understudy.core.errors import UserError
+from understudy.core.window import Gauge, Reuse
 
 
 def reuse_of(text: str, slots: int, lag=None) -> Reuse:

@@ -32,9 +32,8 @@ from typing import Any
 
 HOME = Path(__file__).resolve().parent.parent
 SOURCES = r"""src/understudy/(
-    mdp | occupancy | window | updates | model | features | tabular | linear | vectors | loop
-  | imitation | config | (theory | deep | baselines | demos | envs)/\w+
-  | experiments/(own | standing | store | runs | stored | rehearsal | verdicts)
+    (core | theory | demos | envs | learners | learners/deep | learners/baselines)/\w+
+  | experiments/(run_files | standing | store | runs | stored_runs | deep_run | verdicts)
 )\.py"""  # what is mutated; spaces do not count
 UNCOPIED = {".git", ".venv", ".mutants", "runs", "site", "build", "dist", "__pycache__"}
 LONGEST = 1800  # seconds for one test file without mutation

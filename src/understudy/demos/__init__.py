@@ -1,5 +1,1 @@
-"""Demonstrations; readers and writers, one file a format."""
-
-from understudy.demos.demonstrations import Demonstrations
-
-__all__ = ["Demonstrations"]
+"""Demonstrations in and out: readers and writers, one file a format."""

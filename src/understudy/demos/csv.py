@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from understudy import files
-from understudy.demos.demonstrations import Demonstrations, ended, finished, unrewarded
-from understudy.errors import UserError
+from understudy.core import files
+from understudy.core.demonstrations import Demonstrations, ended, finished, unrewarded
+from understudy.core.errors import UserError
 
 TRUE, FALSE = {"1", "1.0", "true"}, {"", "0", "0.0", "false"}
 

@@ -9,8 +9,8 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from understudy import files
-from understudy.errors import UserError
+from understudy.core import files
+from understudy.core.errors import UserError
 
 
 def refuse_what_is_elsewhere(path: Path) -> None:

@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from understudy.demos.demonstrations import Demonstrations
+from understudy.core.demonstrations import Demonstrations
 
 
 def describe(demos: Demonstrations, world: gymnasium.Env | None = None) -> dict[str, Any]:

@@ -16,9 +16,9 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Discrete
 
+from understudy.core.errors import UserError
 from understudy.demos.recording import Done, Player
 from understudy.envs.empty_room import MOVES
-from understudy.errors import UserError
 
 ARROWS: dict[str, dict[str, int]] = {
     "EmptyRoom": {name if name != "stay" else "space": a for a, name in enumerate(MOVES)},

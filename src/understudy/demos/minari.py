@@ -19,11 +19,11 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.spaces.utils import flatten, flatten_space
 
-from understudy import files
+from understudy.core import files
+from understudy.core.demonstrations import Demonstrations, ended
+from understudy.core.errors import UserError
 from understudy.demos import hdf5
-from understudy.demos.demonstrations import Demonstrations, ended
 from understudy.envs.guard import plain
-from understudy.errors import UserError
 
 
 def write(

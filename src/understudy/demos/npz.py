@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from understudy import files
-from understudy.demos.demonstrations import Demonstrations, ended
-from understudy.errors import UserError
+from understudy.core import files
+from understudy.core.demonstrations import Demonstrations, ended
+from understudy.core.errors import UserError
 
 ANY = "fiub"  # the kinds of numbers
 NEEDED = {"observations": ANY, "actions": ANY, "rewards": "fiu", "terminations": "b",

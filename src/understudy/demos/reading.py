@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from understudy.core.demonstrations import Demonstrations
 from understudy.demos import csv, npz, sb2, trajectories
-from understudy.demos.demonstrations import Demonstrations
 
 
 def read(source: str | Path) -> Demonstrations:

@@ -7,9 +7,9 @@ from typing import Any, Protocol, runtime_checkable
 import gymnasium
 import numpy as np
 
-from understudy.demos.demonstrations import Demonstrations
+from understudy.core.demonstrations import Demonstrations
+from understudy.core.errors import UserError
 from understudy.envs.guard import calling, guarded, plain
-from understudy.errors import UserError
 
 # What to do at an observation; and whether it is the first of an episode.
 Player = Callable[[Any, bool], Any]

@@ -6,10 +6,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from understudy.demos.demonstrations import Demonstrations
+from understudy.core.demonstrations import Demonstrations
+from understudy.core.errors import UserError
+from understudy.core.mdp import MDP, at
 from understudy.envs.guard import guarded
-from understudy.errors import UserError
-from understudy.mdp import MDP, at
 
 
 def sample(mdp: MDP, pi: np.ndarray, episodes: int, *, seed: int) -> Demonstrations:

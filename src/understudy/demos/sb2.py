@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from understudy.core.demonstrations import Demonstrations, finished
+from understudy.core.errors import UserError
 from understudy.demos import npz
-from understudy.demos.demonstrations import Demonstrations, finished
-from understudy.errors import UserError
 
 NEEDED = {"obs": npz.ANY, "actions": npz.ANY, "rewards": "fiu", "episode_starts": "biuf"}
 OURS = {"final_obs": npz.ANY, "terminated": "b"}

@@ -16,9 +16,9 @@ from typing import Any
 
 import gymnasium
 
-from understudy import files
+from understudy.core import files
+from understudy.core.errors import UserError
 from understudy.demos.recording import Predicts
-from understudy.errors import UserError
 
 # By the module that the file names: the class of it that we build.
 KINDS = {

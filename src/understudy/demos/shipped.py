@@ -5,8 +5,8 @@
 
 import importlib.resources
 
+from understudy.core.demonstrations import Demonstrations
 from understudy.demos import npz
-from understudy.demos.demonstrations import Demonstrations
 
 DATA = importlib.resources.files("understudy.demos") / "data"
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from understudy import files
-from understudy.demos.demonstrations import Demonstrations, unrewarded
-from understudy.errors import UserError
+from understudy.core import files
+from understudy.core.demonstrations import Demonstrations, unrewarded
+from understudy.core.errors import UserError
 
 STATE, INFO, TABLE = "state.json", "dataset_info.json", "data-00000-of-00001.arrow"
 

@@ -8,9 +8,9 @@ from typing import Literal
 
 import gymnasium
 
+from understudy.core.demonstrations import Demonstrations
+from understudy.core.errors import UserError
 from understudy.demos import csv, npz, sb2, trajectories
-from understudy.demos.demonstrations import Demonstrations
-from understudy.errors import UserError
 
 Format = Literal["npz", "csv", "sb2", "imitation", "minari", "minari-arrow"]
 FILES = {"npz": npz.write, "csv": csv.write, "sb2": sb2.write}

@@ -8,11 +8,12 @@ from typing import Any
 import gymnasium
 from gymnasium.spaces import Discrete
 
-from understudy.demos import Demonstrations
-from understudy.envs import empty_room, kind, sampled, toy_text
-from understudy.envs.linear_mdp import LinearMDP, random_linear
-from understudy.errors import UserError
-from understudy.mdp import MDP
+from understudy.core.demonstrations import Demonstrations
+from understudy.core.errors import UserError
+from understudy.core.linear_mdp import LinearMDP, random_linear
+from understudy.core.mdp import MDP
+from understudy.envs import empty_room, sampled, toy_text
+from understudy.envs import making as kind
 
 LINEAR = re.compile(r"RandomLinear-d(\d+)(?:-seed(\d+))?")
 LONGEST = 10**6  # stages of a table

@@ -11,10 +11,10 @@ import itertools
 
 import numpy as np
 
-from understudy import mdp as mdps
-from understudy.demos import Demonstrations
-from understudy.errors import UserError
-from understudy.mdp import MDP
+from understudy.core import mdp as mdps
+from understudy.core.demonstrations import Demonstrations
+from understudy.core.errors import UserError
+from understudy.core.mdp import MDP
 
 MOVES = {"stay": (0, 0), "up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 STAY, UP, DOWN, LEFT, RIGHT = range(5)

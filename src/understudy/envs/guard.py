@@ -16,9 +16,9 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from understudy import errors
-from understudy.envs.acts import fitting, refuse_actions
-from understudy.errors import UserError
+from understudy.core import errors
+from understudy.core.errors import UserError
+from understudy.envs.action_fit import fitting, refuse_actions
 
 LONGEST = 100_000  # steps of an episode; longer ones have no limit at all
 HELD = float(np.finfo(np.float32).max)  # beyond it a number is infinite to the networks

@@ -8,10 +8,10 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Discrete
 
+from understudy.core.errors import UserError
+from understudy.core.mdp import MDP
 from understudy.envs.guard import guarded
 from understudy.envs.toy_text import from_table
-from understudy.errors import UserError
-from understudy.mdp import MDP
 
 INTERACTIONS = 50_000
 MOST = 2_000_000  # pairs of state and action, far more than so many steps can tell

@@ -8,10 +8,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from understudy import mdp as mdps
+from understudy.core import mdp as mdps
+from understudy.core.errors import UserError
+from understudy.core.mdp import MDP
 from understudy.envs.guard import calling, guarded, plain, shown
-from understudy.errors import UserError
-from understudy.mdp import MDP
 
 Table = Mapping[
     int, Mapping[int, Sequence[tuple[Any, ...]]]

@@ -14,11 +14,10 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from understudy import mdp as mdps
-from understudy.basis import FeatureMap
-from understudy.demos import Demonstrations, rollout
-from understudy.errors import UserError
-from understudy.mdp import MDP
+from understudy.core import mdp as mdps
+from understudy.core.errors import UserError
+from understudy.core.mdp import MDP
+from understudy.core.vector_features import FeatureMap
 
 MOVES = np.array([(0, 0), (-1, 0), (1, 0), (0, -1), (0, 1)])  # stay, up, down, left, right
 SLIPS = np.array([(0, 0), (-1, 0), (1, 0), (0, -1), (0, 1)])
@@ -69,16 +68,6 @@ def table(n: int, *, horizon: int = HORIZON) -> MDP:
             prob[..., i] = np.where(same, 0, prob[..., i])
     goal = features(n)(positions(n))[..., -1]
     return mdps.build(succ[None], prob[None], horizon=horizon, nu=np.eye(n * n)[0], reward=goal)
-
-
-def demonstrations(n: int, episodes: int, *, seed: int, horizon: int = HORIZON) -> Demonstrations:
-    """Episodes of the optimal policy, states as positions."""
-    mdp = table(n, horizon=horizon)
-    pi = np.asarray(mdps.optimum(mdp, mdp.reward)[0])
-    shown, seen = rollout.sample(mdp, pi, episodes, seed=seed), positions(n)
-    return Demonstrations(
-        [seen[s] for s in shown.observations], shown.actions, shown.rewards, shown.terminated
-    )
 
 
 class WideGridEnv(gymnasium.Env):

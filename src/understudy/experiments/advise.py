@@ -7,7 +7,7 @@ import matplotlib
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from understudy.errors import UserError
+from understudy.core.errors import UserError
 from understudy.experiments import console, figures, store
 from understudy.theory import advisor
 from understudy.theory.advisor import Advice

@@ -14,17 +14,17 @@ import numpy as np
 from matplotlib import ticker
 from matplotlib.figure import Figure
 
-from understudy.baselines import methods
-from understudy.config import Config
-from understudy.deep.config import PRESETS
+from understudy.core.errors import UserError
+from understudy.core.occupancy import policy_of
 from understudy.envs import catalog
-from understudy.errors import UserError
-from understudy.experiments import account, console, figures, runs, standing, store
-from understudy.experiments import stored as stored_runs
-from understudy.experiments.stored import StoredRun
-from understudy.experiments.sweep import Sweep
-from understudy.imitation import expert_return, plan, pose
-from understudy.occupancy import policy_of
+from understudy.experiments import console, figures, runs, standing, store, stored_runs
+from understudy.experiments import outcome as account
+from understudy.experiments.stored_runs import StoredRun
+from understudy.experiments.sweeps.sweep import Sweep
+from understudy.learners.baselines import methods
+from understudy.learners.config import Config
+from understudy.learners.deep.config import PRESETS
+from understudy.learners.finite import expert_return, plan, pose
 
 PARTS = (0.1, 0.25, 0.5, 1.0)  # of the budget, where a method is shown
 NEAR = 0.9  # of the expert's return: how soon a method is there ranks it
@@ -152,8 +152,9 @@ class Comparison:
 
 
 def _with_networks(of: Comparison) -> Cells:
-    from understudy.deep import learner
-    from understudy.experiments import deep_train, sweep_networks
+    from understudy.experiments import train_networks as deep_train
+    from understudy.experiments.sweeps import networks as sweep_networks
+    from understudy.learners.deep import learner
 
     base = PRESETS["fast"]
     base = dataclasses.replace(base, interactions=of.budget or base.interactions)
@@ -189,8 +190,8 @@ def _with_networks(of: Comparison) -> Cells:
 
 
 def _with_tables(of: Comparison) -> Cells:
-    from understudy import mdp as mdps
-    from understudy.experiments import sweep_tables
+    from understudy.core import mdp as mdps
+    from understudy.experiments.sweeps import tables as sweep_tables
 
     base = Config(interactions=of.budget or Config.interactions, ledger=False)
     task = catalog.find(of.env)
@@ -248,8 +249,8 @@ def _counted(of: Comparison, asked: Sweep, out: Path) -> list[Path]:
 def _count(asked: Sweep, seed: int, out: Path, restart: bool) -> Path:
     """Cloning by counts, as a run: the same return at every mark, for there is no practice. Sampled
     demonstrations are the same for every seed, as they are for the other methods."""
-    from understudy import mdp as mdps
-    from understudy.experiments.train import Expert, choose_expert
+    from understudy.core import mdp as mdps
+    from understudy.experiments.train_tables import Expert, choose_expert
 
     task, config = catalog.find(asked.envs[0]), asked.config
     assert isinstance(config, Config)

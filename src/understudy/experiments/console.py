@@ -18,8 +18,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from understudy import streams
-from understudy.errors import plain
+from understudy.core.errors import plain
+from understudy.experiments import streams
 
 err = Console(stderr=True, highlight=False, markup=False)  # a path may look like markup
 

@@ -10,19 +10,20 @@ from typing import Any
 import jax
 import numpy as np
 
-from understudy.deep import acting, sac, scaling
-from understudy.deep import world as worlds
-from understudy.deep.actor_critic import Tuning, usual_entropy
-from understudy.deep.collect import Act
-from understudy.deep.config import ExpertConfig, check_expert, refuse_too_large_expert
-from understudy.deep.evaluation import FIRST_SEED
-from understudy.deep.policy import Policy
-from understudy.deep.scaling import Scaling
-from understudy.demos import Demonstrations, minari
+from understudy.core.demonstrations import Demonstrations
+from understudy.core.errors import UserError
+from understudy.demos import minari
 from understudy.envs import catalog
-from understudy.errors import UserError
-from understudy.experiments import rehearsal
-from understudy.imitation import keys_of
+from understudy.experiments import deep_run as rehearsal
+from understudy.learners.deep import acting, sac, scaling
+from understudy.learners.deep import asking as worlds
+from understudy.learners.deep.actor_critic import Tuning, usual_entropy
+from understudy.learners.deep.collect import Act
+from understudy.learners.deep.config import ExpertConfig, check_expert, refuse_too_large_expert
+from understudy.learners.deep.evaluation import FIRST_SEED
+from understudy.learners.deep.policy import Policy
+from understudy.learners.deep.scaling import Scaling
+from understudy.learners.finite import keys_of
 
 
 def expert(

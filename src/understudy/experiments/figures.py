@@ -13,10 +13,10 @@ from jaxtyping import Float
 from matplotlib import ticker
 from matplotlib.figure import Figure
 
-from understudy.errors import UserError
+from understudy.core.errors import UserError
 from understudy.experiments import store
 from understudy.experiments.runs import identity
-from understudy.experiments.stored import StoredRun
+from understudy.experiments.stored_runs import StoredRun
 
 # The same N has the same colour everywhere. The paper's windows have Okabe and Ito's colours; the
 # others were chosen far from those and from each other, as red- and green-blind readers see them.

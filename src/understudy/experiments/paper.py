@@ -9,10 +9,10 @@ steps are what a run costs, and as many steps whatever N is.
 
 import dataclasses
 
-from understudy.config import Config, check
-from understudy.deep.config import DeepConfig, check_deep
-from understudy.errors import UserError
-from understudy.experiments.sweep import Sweep
+from understudy.core.errors import UserError
+from understudy.experiments.sweeps.sweep import Sweep
+from understudy.learners.config import Config, check
+from understudy.learners.deep.config import DeepConfig, check_deep
 
 # Interactions in the printed table.
 SHOWN = (200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)

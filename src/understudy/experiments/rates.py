@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from understudy.experiments import figures
-from understudy.experiments.stored import StoredRun
+from understudy.experiments.stored_runs import StoredRun
 from understudy.experiments.verdicts import decide
 
 EXPONENT = 0.6  # of K, at most: √K is promised, and a fit over few K has an error

@@ -17,12 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from understudy.config import Config
-from understudy.errors import UserError
-from understudy.experiments import figures, store
+from understudy.core.errors import UserError
+from understudy.experiments import figures, store, stored_runs
 from understudy.experiments import rates as linear_rates
-from understudy.experiments import stored as stored_runs
-from understudy.experiments.stored import StoredRun
+from understudy.experiments.stored_runs import StoredRun
+from understudy.learners.config import Config
 
 Json = dict[str, Any]
 

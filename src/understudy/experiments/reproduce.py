@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from understudy.errors import UserError
-from understudy.experiments import figures, paper, rates, store, sweep, verdicts
-from understudy.experiments import stored as stored_runs
-from understudy.experiments.stored import StoredRun
+from understudy.core.errors import UserError
+from understudy.experiments import figures, paper, rates, store, stored_runs, verdicts
+from understudy.experiments.stored_runs import StoredRun
+from understudy.experiments.sweeps import sweep_run
 
 
 def reproduce(
@@ -29,7 +29,7 @@ def reproduce(
     asked = paper.part(asked, windows, seeds, episodes)
     out = out or Path("runs") / asked.name
     refuse_another_figure(out / "verdicts.json", asked.name)
-    done = sweep.run(asked, out, restart=restart)
+    done = sweep_run.run(asked, out, restart=restart)
     stored = [stored_runs.read(Path(folder)) for folder in done.pop("folders")]
     if name == "linear":
         if len(rates.covered(stored)) < len(stored):

@@ -26,10 +26,11 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from understudy import files
-from understudy.errors import UserError
-from understudy.experiments import own, standing, store
-from understudy.experiments.own import FAILED, MARKER
+from understudy.core import files
+from understudy.core.errors import UserError
+from understudy.experiments import run_files as own
+from understudy.experiments import standing, store
+from understudy.experiments.run_files import FAILED, MARKER
 from understudy.experiments.standing import YOUNGER
 from understudy.experiments.standing import failure as failure
 

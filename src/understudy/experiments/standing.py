@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from understudy.errors import Diverged, UserError
-from understudy.experiments import console, own, store
-from understudy.experiments.own import CHECKPOINT, CONFIG, FAILED, MARKER, METRICS, RESULTS
+from understudy.core.errors import Diverged, UserError
+from understudy.experiments import console, store
+from understudy.experiments import run_files as own
+from understudy.experiments.run_files import CHECKPOINT, CONFIG, FAILED, MARKER, METRICS, RESULTS
 
 # Of the demonstrations' rewards, by which runs are measured: older runs do not say it, and keep
 # their names.

@@ -10,9 +10,9 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from understudy import files
-from understudy.errors import UserError
-from understudy.experiments import own
+from understudy.core import files
+from understudy.core.errors import UserError
+from understudy.experiments import run_files as own
 
 try:
     import fcntl

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.baselines.methods import TITLES
-from understudy.config import Config
-from understudy.deep.config import PRESETS
-from understudy.errors import UserError
+from understudy.core.errors import UserError
 from understudy.experiments import figures
 from understudy.experiments.runs import identity
-from understudy.experiments.stored import StoredRun
+from understudy.experiments.stored_runs import StoredRun
+from understudy.learners.baselines.methods import TITLES
+from understudy.learners.config import Config
+from understudy.learners.deep.config import PRESETS
 
 PARTS = (0.1, 0.25, 0.5, 0.75, 1.0)  # of a run, where it is shown
 NEAR = 0.9  # the share of the expert whose first time is shown

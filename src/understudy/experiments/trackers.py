@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from understudy.errors import UserError
+from understudy.core.errors import UserError
 from understudy.experiments import console, runs, store
 
 Tracker = Literal["tensorboard", "wandb"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.experiments.stored import StoredRun
+from understudy.experiments.stored_runs import StoredRun
 
 # Share of the expert that counts as matching it: the same in the printed table. Chosen with Figure
 # 1's runs at hand; with 0.99, N = 1 would match in 5×5 within 10,000, and one claim would fail.

@@ -15,13 +15,16 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from PIL import Image, ImageDraw, ImageFont
 
-from understudy import vectors
+from understudy.core.errors import UserError
 from understudy.demos import rollout
-from understudy.envs import catalog, kind
+from understudy.envs import catalog
+from understudy.envs import making as kind
 from understudy.envs.guard import calling, first_line, guarded
-from understudy.errors import UserError
-from understudy.experiments import console, linear_train, runs, store, train
-from understudy.imitation import keys_of
+from understudy.experiments import console, runs, store
+from understudy.experiments import train_features as linear_train
+from understudy.experiments import train_tables as train
+from understudy.learners import vectors
+from understudy.learners.finite import keys_of
 
 LEAST, MOST = 320, 800  # pixels: smaller frames are enlarged, larger ones reduced
 CAPTION = 24  # pixels above the frame
@@ -145,7 +148,7 @@ def of_a_table(run: Path, seed: int, env: str | None) -> Show:
 
 def of_networks(run: Path, seed: int, seconds: int, env: str | None) -> Show:
     """A deep policy, deterministic, in the time of its world."""
-    from understudy.experiments import deep_train
+    from understudy.experiments import train_networks as deep_train
 
     policy, env, horizon = deep_train.stored(run, env)
     with contextlib.closing(catalog.make(env, horizon=horizon)) as plain:

@@ -4,7 +4,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from understudy.errors import UserError
+from understudy.core.errors import UserError
 from understudy.theory import bounds
 from understudy.theory.bounds import Sizes
 

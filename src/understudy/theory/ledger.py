@@ -27,12 +27,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from understudy import mdp as mdps
-from understudy.mdp import MDP
-from understudy.occupancy import Points
-from understudy.theory import trail as trails
-from understudy.theory.trail import Trail
-from understudy.types import Occupancy, Policy, Reward
+from understudy.core import mdp as mdps
+from understudy.core.mdp import MDP
+from understudy.core.occupancy import Points
+from understudy.core.types import Occupancy, Policy, Reward
+from understudy.theory import past_occupancies as trails
+from understudy.theory.past_occupancies import Trail
 
 
 class Ledger(eqx.Module):

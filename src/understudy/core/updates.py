@@ -1,0 +1,135 @@
+"""The two players: a mirror or gradient step for the policy, a projected step for the reward."""
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from understudy.core.occupancy import Points
+from understudy.core.types import Logits, Occupancy, Policy, Reward, Values
+
+Player = Literal["mirror", "gradient", "reinforce"]
+
+
+def policy(logits: Logits) -> Policy:
+    """π = softmax of logits whose largest entry per state is zero (as both steps leave them)."""
+    weight = jnp.exp(logits)
+    return weight / jnp.sum(weight, axis=-1, keepdims=True)
+
+
+def mirror(logits: Logits, Q: Values, sigma: Float[Array, ""]) -> Logits:
+    """π_k ∝ π_{k−1} exp(σ Q), the closed form (Eq. 4) of the KL-regularised step (Eq. 3).
+
+    In log space, so that an action driven to e⁻¹⁰⁰⁰ can still come back.
+    """
+    return climb(logits, Q, sigma)
+
+
+def climb(logits: Logits, slope: Logits, ascent: Float[Array, ""]) -> Logits:
+    """θ_k = θ_{k−1} + α · slope, the largest entry per state back at zero. With a constant α and
+    ∇_θ J(π_θ, μ_k) it is the gradient players' step, with σ and Q the mirror step."""
+    logits = logits + ascent * slope
+    return logits - jnp.max(logits, axis=-1, keepdims=True)
+
+
+def policy_gradient(d: Occupancy, pi: Policy, Q: Values) -> Logits:
+    """∂J/∂θ_h(s,a) = ν_h(s) π_h(a|s) (Q_h(s,a) − V_h(s)) for π = softmax θ; d_h = ν_h π_h."""
+    V = jnp.sum(pi * Q, axis=-1, keepdims=True)
+    return d * (Q - V)
+
+
+def reinforce(points: Points, G: Float[Array, " points"], pi: Policy, Q: Values) -> Logits:
+    """REINFORCE with a baseline: H/n Σ_i ∇_θ log π(a_i|s_i) (G_i − V(s_i)) over n points.
+
+    ∇_θ log π_h(a|s) is e_a − π_h(·|s), at θ_h(s,·). H/n makes the n/H trajectories that n points
+    amount to a mean: unbiased for `policy_gradient` where the points are drawn from π, every stage
+    equally often, and neither μ nor Q depends on them. (In a run μ_k does, a little: the same
+    points moved it.)
+    """
+    H, _, A = pi.shape
+    here = points.h, points.s
+    advantage = G - jnp.sum(pi * Q, axis=-1)[here]
+    score = jax.nn.one_hot(points.a, A, dtype=pi.dtype) - pi[here]
+    return jnp.zeros_like(pi).at[here].add(H / len(G) * advantage[:, None] * score)
+
+
+def returns_to_go(points: Points, mu: Reward, Q: Values, *, lanes: int) -> Float[Array, " points"]:
+    """G_i: the reward from point i to the end of its episode, as it was sampled.
+
+    Points are stored step by step, `lanes` walkers at each. Where they stop before the episode
+    does, Q_h(s,a) of the last one stands for what would have come. So whole trajectories give the
+    plain sampled return, a single point gives Q_h(s,a), and the mean is Q_h(s,a) in between too.
+    """
+    H = Q.shape[0]
+    where = points.h, points.s, points.a
+    rewards = jnp.broadcast_to(mu, Q.shape)[where].reshape(-1, lanes)
+    over = (points.h == H - 1).reshape(-1, lanes)
+    to_come = Q[where].reshape(-1, lanes)[-1] - rewards[-1]
+
+    def back(ahead: Array, at: tuple[Array, Array]) -> tuple[Array, Array]:
+        reward, over = at
+        G = reward + jnp.where(over, 0, ahead)
+        return G, G
+
+    return jax.lax.scan(back, to_come, (rewards, over), reverse=True)[1].reshape(-1)
+
+
+def ascend(
+    mu: Float[Array, "R *features"],
+    gradient: Float[Array, "H *features"],
+    eta: Float[Array, ""],
+    project: Callable[[Array], Array] = lambda mu: project_box(mu),
+) -> Float[Array, "R *features"]:
+    """μ_k = Proj[μ_{k−1} + η ∇_μ L] (Eq. 5), ∇_μ L = d_E − d_mix, or E_dE φ − E_mix φ by features.
+
+    A stationary reward (R = 1) collects the gradient of all stages.
+    """
+    if mu.shape[0] == 1:
+        gradient = jnp.sum(gradient, axis=0, keepdims=True)
+    return project(mu + eta * gradient)
+
+
+def project_box(mu: Float[Array, "R *features"]) -> Float[Array, "R *features"]:
+    """The nearest point of [0, 1] in each coordinate."""
+    return jnp.clip(mu, 0.0, 1.0)
+
+
+def project_ball(mu: Float[Array, "R d"]) -> Float[Array, "R d"]:
+    """The nearest point of the ball ‖μ_h‖₂ ≤ √d, stage by stage."""
+    length = jnp.linalg.norm(mu, axis=-1, keepdims=True)
+    radius = math.sqrt(mu.shape[-1])
+    return mu * (radius / jnp.maximum(length, radius))
+
+
+def best_in_box(gain: Float[Array, "R *features"]) -> Float[Array, "R *features"]:
+    """argmax ⟨μ, gain⟩ on the box: one where it pays."""
+    return (gain > 0).astype(gain.dtype)
+
+
+def best_in_ball(gain: Float[Array, "R d"]) -> Float[Array, "R d"]:
+    """argmax ⟨μ, gain⟩ on the ball: √d · gain_h/‖gain_h‖, zero where there is nothing to gain."""
+    length = jnp.linalg.norm(gain, axis=-1, keepdims=True)
+    unit = gain / jnp.where(length > 0, length, 1)
+    return math.sqrt(gain.shape[-1]) * unit
+
+
+def theory_steps(H: int, S: int, A: int, K: int) -> tuple[float, float]:
+    """(σ, η) of Thm 4.5: σ = √(2 log A / (H² K)), η = √(SA / K)."""
+    return math.sqrt(2 * math.log(A) / (H**2 * K)), math.sqrt(S * A / K)
+
+
+def linear_steps(H: int, A: int, d: int, K: int) -> tuple[float, float]:
+    """(σ, η) of the appendix: σ = √(2 log A / (H² √d K)), η = √(d / K)."""
+    return math.sqrt(2 * math.log(A) / (H**2 * math.sqrt(d) * K)), math.sqrt(d / K)
+
+
+def paper_steps(H: int, K: int) -> tuple[float, float]:
+    """(σ, η) of the paper's MiniGrid runs: σ = 10 √(2 log 4 / (H² K)), η = 5/√K.
+
+    The 4 is the paper's, though the rooms have five actions. What counts as K is the caller's
+    choice (see `imitation.plan`).
+    """
+    return 10 * math.sqrt(2 * math.log(4) / (H**2 * K)), 5 / math.sqrt(K)

@@ -1,0 +1,1 @@
+"""Sweeps: many runs as data, on this machine or on a cluster."""

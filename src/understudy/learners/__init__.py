@@ -1,0 +1,1 @@
+"""What learns, each as `init` and `step` that read as the paper's five lines."""

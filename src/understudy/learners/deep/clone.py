@@ -1,0 +1,88 @@
+"""Behavioural cloning: the actor fitted to the demonstrations, as a warm start.
+
+What a clone does is its mode, and that is fitted (`Choice.miss`): likelihood would spend itself on
+the directions in which the expert hardly varies (docs/search.md has what each gave). How sure it
+is, its spread, is then how far it misses transitions held out. It has a hidden layer more than an
+actor that is not cloned: with two, clones of HalfCheetah and Walker2d fall over more often.
+"""
+
+import functools
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float32, Key
+
+from understudy.learners.deep.actor import Actor
+
+DEPTH = 3  # hidden layers
+HELD_OUT = 0.1  # of the transitions
+STEPS = (4_000, 20_000)  # three for each transition, between these
+BATCH = 256
+RATE = 1e-3  # falls to zero as a cosine
+NOISE = 0.02  # on standardised observations: nearby states ask for nearby actions
+
+
+def clone(
+    actor: Actor,
+    obs: Float32[Array, "points S"],
+    action: Float32[Array, "points A"],
+    *,
+    key: Key[Array, ""],
+) -> Actor:
+    """The actor fitted to these transitions."""
+    dividing, fitting = jax.random.split(key)
+    order = jax.random.permutation(dividing, len(obs))
+    held = max(1, int(HELD_OUT * len(obs)))
+    seen, unseen = order[held:], order[:held]
+    steps = min(max(3 * len(obs), STEPS[0]), STEPS[1])
+    actor = fit(actor, obs[seen], action[seen], steps=steps, key=fitting)
+    if actor.discrete:
+        return actor
+    missed = actor.at(obs[unseen]).mode() - action[unseen]
+    return actor.with_spread(jnp.sqrt(jnp.mean(missed**2, axis=0)))
+
+
+def fit(
+    actor: Actor,
+    obs: Float32[Array, "points S"],
+    action: Float32[Array, "points A"],
+    *,
+    steps: int,
+    key: Key[Array, ""],
+) -> Actor:
+    """So many steps, their rate falling to zero."""
+    optimiser = optax.adam(optax.cosine_decay_schedule(RATE, steps))
+    weights: Any = actor
+    keys = jax.random.split(key, steps)
+    return descend(actor, optimiser.init(weights), obs, action, keys, optimiser=optimiser)[0]
+
+
+@functools.partial(jax.jit, static_argnames="optimiser")
+def descend(
+    actor: Actor,
+    moments: optax.OptState,
+    obs: Float32[Array, "points S"],
+    action: Float32[Array, "points A"],
+    keys: Key[Array, " steps"],
+    *,
+    optimiser: optax.GradientTransformation,
+) -> tuple[Actor, optax.OptState]:
+    """A step a key down how far the actor misses the actions, at blurred observations."""
+    size = min(BATCH, len(obs))
+
+    def loss(actor: Actor, rows: Array, noise: Array) -> Array:
+        return jnp.mean(actor.at(obs[rows] + noise).miss(action[rows]))
+
+    def one(carry: tuple[Actor, optax.OptState], key: Array) -> tuple[Any, None]:
+        actor, moments = carry
+        choosing, blurring = jax.random.split(key)
+        rows = jax.random.randint(choosing, (size,), 0, len(obs))
+        noise = NOISE * jax.random.normal(blurring, (size, obs.shape[1]), jnp.float32)
+        slope: Any = jax.grad(loss)(actor, rows, noise)
+        move, moments = optimiser.update(slope, moments)
+        return (eqx.apply_updates(actor, move), moments), None
+
+    return jax.lax.scan(one, (actor, moments), keys)[0]

@@ -1,0 +1,247 @@
+"""What a user asks of the deep learner and of the expert. No JAX here: `--help` reads it."""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from understudy.core import memory
+from understudy.core.errors import UserError
+from understudy.learners.config import check_beta
+
+Preset = Literal["fast", "paper", "paper-swapped"]
+
+
+@dataclass(frozen=True)
+class DeepConfig:
+    """How to learn with networks. The defaults are those of the chosen preset."""
+
+    interactions: int = 100_000
+    """Environment steps in all."""
+    window: str = "all"
+    """Policies to reuse for the reward: 'adaptive', N, 'all', or a growing 'c*k^a'."""
+    beta: Literal["uniform", "geometric", "triangular", "optimal"] | tuple[float, ...] = "uniform"
+    """Weights of the policies: a shape, or N numbers, most recent first."""
+    points: int = 256
+    """Data points m of the agent, and as many of the expert, per reward update."""
+    fresh: int | None = 8
+    """New interactions per iteration, of each environment; None: max(1, m // N), the equal
+    estimation budget."""
+    replay: int | None = None
+    """Interactions kept for the policy's steps; None: all."""
+    envs: int = 1
+    """Copies of the environment stepped side by side."""
+    reward_steps: int = 4
+    """Discriminator steps per iteration."""
+    policy_steps: int = 6
+    """MDPO steps per iteration."""
+    batch: int = 128
+    """Points per MDPO step."""
+    kl: float = 0.5
+    """How strongly the policy is held to the one before, or to the clone that it began with (1 /
+    step size of the mirror step)."""
+    anchor: int = 1
+    """The one before is renewed every so many iterations; a clone stays."""
+    loosen: float = 0.01
+    """After cloning: what is left of --kl at the end, as a share; it falls by the same factor in
+    every iteration."""
+    average: float = 0.1
+    """The policy that is kept averages the weights over this latest part of the run; 0: it is the
+    last."""
+    entropy: float | None = 0.02
+    """Weight of the policy's entropy; None: tuned as in SAC, to −1 per action dimension."""
+    gamma: float = 0.98
+    """Discount."""
+    tau: float = 0.02
+    """How fast the target critics follow."""
+    hidden: int = 256
+    """Width of the hidden layers of actor and critics: two, three in an actor that is cloned."""
+    layer_norm: bool = True
+    """Layer norm in the critics."""
+    actor_rate: float = 6e-4
+    """Adam's rate for the actor."""
+    final_rate: float = 0.01
+    """What is left of it at the end, as a share; it falls linearly."""
+    critic_rate: float = 6e-4
+    """Adam's rate for the critics."""
+    discriminator_hidden: int = 64
+    """Width of the two hidden layers of the discriminator."""
+    discriminator_rate: float = 1e-4
+    """Adam's rate for the discriminator."""
+    loss: Literal["logistic", "linear"] = "logistic"
+    """The discriminator's loss: cross-entropy, or the theory's difference of means."""
+    reward: Literal["auto", "logit", "positive", "negative"] = "auto"
+    """log D − log(1−D), −log(1−D), log D; auto: positive once an episode ended early, or logit."""
+    penalty: float = 1.0
+    """Weight of the discriminator's gradient penalty."""
+    penalty_centre: float = 0.0
+    """The slope that the penalty asks for: 0, or the 1 of WGAN-GP."""
+    mixup: bool = False
+    """Train the discriminator on mixtures of expert and agent."""
+    spectral_norm: bool = False
+    """Divide each layer of the discriminator by its largest singular value."""
+    demo_share: float = 0.5
+    """Share of each policy batch drawn from the demonstrations."""
+    absorbing: bool = False
+    """Give ended episodes a state of their own, which the discriminator sees (DAC)."""
+    normalise: bool = True
+    """Standardise observations by the demonstrations' mean and deviation."""
+    warm_start: Literal["none", "clone"] = "clone"
+    """Begin from scratch, or with the actor cloned from the demonstrations."""
+    warmup: int | None = None
+    """First interactions, in which discriminator and critics learn and the actor stays; None:
+    1,000; after cloning 5,000, or a tenth of the run if that is less."""
+    marks: int = 20
+    """How often the policy is measured along the way."""
+    episodes: int = 10
+    """Deterministic episodes per measurement."""
+
+
+PAPER = DeepConfig(
+    window="32",
+    fresh=None,
+    replay=2_048,
+    reward_steps=1,
+    policy_steps=5,
+    batch=256,
+    kl=0.1,
+    average=0.0,
+    entropy=0.0,
+    gamma=0.99,
+    tau=0.005,
+    layer_norm=False,
+    actor_rate=1e-3,
+    final_rate=1.0,
+    critic_rate=1e-5,
+    discriminator_hidden=256,
+    discriminator_rate=1e-3,
+    reward="positive",
+    penalty=0.0,
+    demo_share=0.0,
+    normalise=False,
+    warm_start="none",
+    warmup=0,
+)
+
+PRESETS: dict[str, DeepConfig] = {
+    "fast": DeepConfig(),
+    "paper": PAPER,
+    "paper-swapped": dataclasses.replace(PAPER, actor_rate=1e-5, critic_rate=1e-3),
+}
+
+
+def check_deep(config: DeepConfig) -> None:
+    """Refuse what cannot be meant, by name."""
+    most = 2**31 - 1
+    whole = ("interactions", "points", "fresh", "replay", "envs", "reward_steps", "policy_steps",
+             "batch", "anchor", "hidden", "discriminator_hidden", "marks", "episodes")  # fmt: skip
+    for name in whole:
+        value = getattr(config, name)
+        if value is not None and not 1 <= value <= most:
+            raise UserError(f"--{_flag(name)} is {value}; it must be from 1 to {most:,}.")
+    if config.warmup is not None and not 0 <= config.warmup <= most:
+        raise UserError(f"--warmup is {config.warmup}; it must be zero or more.")
+    for name in ("kl", "entropy", "penalty", "penalty_centre"):
+        value = getattr(config, name)
+        if value is not None and not (math.isfinite(value) and value >= 0):
+            raise UserError(f"--{_flag(name)} is {value}; it must be a finite number, 0 or more.")
+    check_beta(config.beta)
+    if not 0 < config.gamma < 1:
+        raise UserError(f"--gamma is {config.gamma}; it must be above 0 and below 1.")
+    shares = ("tau", "loosen", "actor_rate", "final_rate", "critic_rate", "discriminator_rate")
+    for name in shares:
+        value = getattr(config, name)
+        if not 0 < value <= 1:
+            raise UserError(f"--{_flag(name)} is {value}; it must be above 0 and at most 1.")
+    for name in ("demo_share", "average"):
+        value = getattr(config, name)
+        if not 0 <= value < 1:
+            raise UserError(f"--{_flag(name)} is {value}; it must be from 0 to below 1.")
+    refuse_too_large(config)
+
+
+def refuse_too_large(config: DeepConfig, observations: int = 1, actions: int = 1) -> None:
+    """Refuse what cannot fit into memory: networks, what is kept of practice, the marks."""
+    both, width = observations + actions, config.discriminator_hidden
+    kept = config.interactions if config.replay is None else config.replay
+    kept = max(min(kept, config.interactions), (config.fresh or 1) * config.envs)
+    needed = {
+        "--hidden and --batch": 3
+        * memory.networks(both, 1, (config.hidden, config.hidden), config.batch),
+        "--discriminator-hidden and --points": memory.networks(
+            both, 1, (width, width), config.points
+        ),
+        "--interactions, --replay, --fresh or --envs": memory.transitions(
+            kept, observations, actions
+        ),
+        "--marks": 24 * config.marks,
+    }
+    memory.refuse(sum(needed.values()), max(needed, key=lambda name: needed[name]))
+
+
+def _flag(name: str) -> str:
+    return name.replace("_", "-")
+
+
+@dataclass(frozen=True)
+class ExpertConfig:
+    """How to train an expert by Soft Actor-Critic."""
+
+    interactions: int = 300_000
+    """Environment steps in all."""
+    rate: float = 3e-4
+    """Adam's rate, for actor, critics and temperature."""
+    batch: int = 128
+    """Points per update."""
+    gamma: float = 0.99
+    """Discount."""
+    tau: float = 0.005
+    """How fast the target critics follow."""
+    hidden: int = 256
+    """Width of the two hidden layers."""
+    layer_norm: bool = False
+    """Layer norm in the critics."""
+    explore: int = 5_000
+    """First interactions, with random actions and no updates."""
+    fresh: int = 8
+    """Interactions between two rounds of updates; as many updates follow."""
+    marks: int = 30
+    """How often the policy is measured along the way; the best one is kept."""
+    enough: float | None = None
+    """End early once a measurement reaches this return."""
+    episodes: int = 10
+    """Episodes per measurement, and demonstrations written."""
+
+
+def check_expert(config: ExpertConfig) -> None:
+    """Refuse what cannot be meant, by name."""
+    for name in ("interactions", "batch", "hidden", "fresh", "marks", "episodes"):
+        value = getattr(config, name)
+        if not 1 <= value <= 2**31 - 1:
+            raise UserError(f"--{name} is {value}; it must be at least 1.")
+    if config.fresh > config.interactions:  # or more would be practised than was asked for
+        raise UserError(
+            f"--fresh is {config.fresh:,}; it must be at most --interactions, "
+            f"{config.interactions:,}."
+        )
+    if not 0 <= config.explore:
+        raise UserError(f"--explore is {config.explore}; it must be zero or more.")
+    for name in ("rate", "tau", "gamma"):
+        value = getattr(config, name)
+        if not 0 < value <= 1:
+            raise UserError(f"--{name} is {value}; it must be above 0 and at most 1.")
+    refuse_too_large_expert(config)
+
+
+def refuse_too_large_expert(config: ExpertConfig, observations: int = 1, actions: int = 1) -> None:
+    """The same as of the learner."""
+    hidden = (config.hidden, config.hidden)
+    needed = {
+        "--hidden and --batch": 3
+        * memory.networks(observations + actions, 1, hidden, config.batch),
+        "--interactions or --fresh": memory.transitions(
+            max(config.interactions, config.fresh), observations, actions
+        ),
+        "--marks": 24 * config.marks,
+    }
+    memory.refuse(sum(needed.values()), max(needed, key=lambda name: needed[name]))

@@ -1,0 +1,180 @@
+"""The same learner on features (the paper's appendix): linear MDPs whose states can be listed.
+
+`step` is `tabular.step` with r = φᵀμ, line by line: practise, recall, reward, evaluate, policy. The
+reward ascends on feature expectations, on the ball ‖μ_h‖ ≤ √d; θ_h is known, or regressed.
+
+Deviation: on the ball rewards lie in [−√d, √d], so Q_h does in (H−h+1)·[−√d, √d]. The paper writes
+0 ≤ Q ≤ H√d, which the ball does not give. Both ends are kept here, and the bounds use the range.
+"""
+
+import functools
+import math
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from understudy.core import features, regression
+from understudy.core import mdp as mdps
+from understudy.core import occupancy as occupancies
+from understudy.core import window as windows
+from understudy.core.errors import UserError
+from understudy.core.linear_mdp import LinearMDP
+from understudy.core.mdp import MDP
+from understudy.core.model import Known, Model, evaluate
+from understudy.core.occupancy import Points
+from understudy.core.regression import Regressed, Regression
+from understudy.core.types import Logits, Occupancy, Policy, Reward
+from understudy.core.updates import (
+    ascend,
+    best_in_ball,
+    best_in_box,
+    mirror,
+    policy,
+    project_ball,
+    project_box,
+)
+from understudy.core.window import Gauge, Window
+from understudy.learners import loop
+from understudy.learners.practice import Protocol, Walkers, draw, practise
+from understudy.learners.tabular import Info, Settings, audit, measure
+from understudy.theory import ledger as ledgers
+from understudy.theory.ledger import Ledger
+
+Rewards = Literal["ball", "box"]
+
+
+class Problem(eqx.Module):
+    """What to imitate, where, and among which rewards: μ_h in the ball of radius √d, or in the box
+    [0, 1]ᵈ (with one-hot features, the tabular learner's)."""
+
+    linear: LinearMDP
+    expert: Occupancy
+    truth: Occupancy | None = None
+    rewards: Rewards = eqx.field(static=True, default="ball")
+
+    @property
+    def mdp(self) -> MDP:
+        return self.linear.mdp
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """What φᵀμ can be."""
+        root = math.sqrt(self.linear.d)
+        return (-root, root) if self.rewards == "ball" else (0.0, 1.0)
+
+    @property
+    def reach(self) -> float:
+        """The largest value."""
+        return self.mdp.horizon * self.span[1]
+
+    def table(self, mu: Float[Array, "R d"]) -> Reward:
+        """r_h(s,a) = φ(s,a)ᵀμ_h."""
+        return features.dot(self.linear.phi, mu)
+
+    def best(self, gain: Reward) -> Reward:
+        """φᵀμ*, μ* in closed form."""
+        most = best_in_ball if self.rewards == "ball" else best_in_box
+        return self.table(most(features.collect(self.linear.phi, gain)))
+
+
+def check_rewards(linear: LinearMDP, rewards: Rewards) -> None:
+    """On the box φᵀμ is in [0, 1] only for features that average."""
+    value = linear.phi.value
+    averages = float(value.min()) >= 0 and float(value.sum(-1).max()) <= 1 + 1e-9
+    if rewards == "box" and not averages:
+        raise UserError(
+            "Rewards in the box need features φ that are non-negative and sum to at most one; "
+            "use the ball, or other features."
+        )
+
+
+class State(eqx.Module):
+    """Everything a run needs to go on."""
+
+    pi: Policy
+    logits: Logits
+    mu: Float[Array, "R d"]
+    window: Window
+    walkers: Walkers
+    regression: Regression | None  # None where θ is known
+    V: Float[Array, "H S"]  # of the last iteration, which new transitions are regressed on
+    ledger: Ledger | None
+    gauge: Gauge
+    k: Int[Array, ""]
+
+
+def init(problem: Problem, protocol: Protocol, *, key: Key[Array, ""]) -> State:
+    """π⁰ uniform, μ⁰ = 0, nothing seen."""
+    linear, mdp = problem.linear, problem.mdp
+    H, S, A = mdp.shape
+    point = jnp.zeros(protocol.fresh, jnp.int32)
+    mu = jnp.zeros((1 if protocol.stationary_reward else H, linear.d))
+    sums = protocol.keeps_all and protocol.beta == "uniform"
+    ring = ledgers.ring_size(protocol.slots, sums)
+    return State(
+        pi=mdps.uniform(mdp),
+        logits=jnp.zeros((H, S, A)),
+        mu=mu,
+        window=windows.empty(Points(point, point, point), protocol.slots),
+        walkers=Walkers(
+            h=jnp.zeros(protocol.lanes, jnp.int32),
+            s=draw(mdp.nu, jax.random.uniform(key, (protocol.lanes,))),
+        ),
+        regression=None
+        if protocol.known
+        else regression.nothing(linear, shared=protocol.shared_counts),
+        V=jnp.zeros((H, S)),
+        ledger=ledgers.empty(mdp, problem.table(mu), ring) if protocol.ledger else None,
+        gauge=Gauge(drift=jnp.zeros(()), error=jnp.ones(())),
+        k=jnp.zeros((), jnp.int32),
+    )
+
+
+def step(
+    state: State, problem: Problem, settings: Settings, protocol: Protocol, *, key: Key[Array, ""]
+) -> tuple[State, Info]:
+    """Iteration k: π_{k−1}, μ_{k−1} → π_k, μ_k."""
+    practising, recalling = jax.random.split(key)
+    k, linear = state.k + 1, problem.linear
+
+    points, slot, walkers = practise(problem.mdp, state.pi, state.walkers, protocol, key=practising)
+    window = windows.append(state.window, points, label=state.k)
+    learned = state.regression
+    if learned is not None:
+        learned = regression.observe(learned, linear, points, slot, state.V, problem.reach)
+
+    N = windows.length(settings.reuse, protocol.adaptive, state.gauge, k)
+    beta = windows.weights(settings.reuse, protocol.beta, N, state.gauge)
+    sampled = windows.recall(window, beta, k, protocol.points, key=recalling)
+    d_mix = occupancies.estimate(*sampled, problem.mdp.shape)  # Σₙ βₙ d̂ᵏ⁻ⁿ
+    ledger = state.ledger
+    if ledger is not None:
+        r = problem.table(state.mu)
+        ledger, true_mix = audit(ledger, state, r, problem.mdp, protocol, beta, N, sampled)
+        d_mix = true_mix if protocol.gradients == "exact" else d_mix
+
+    gradient = features.collect(linear.phi, problem.expert - d_mix)  # E_dE φ − E_mix φ
+    project = project_ball if problem.rewards == "ball" else project_box
+    mu = ascend(state.mu, gradient, settings.eta, project)  # Eq. 5
+    Q = evaluate(believe(problem, settings, learned), state.pi, problem.table(mu), problem.span)
+    logits = mirror(state.logits, Q, settings.sigma)  # Eq. 4
+    pi = policy(logits)
+    V = jnp.sum(state.pi * Q, axis=-1)
+    ledger = None if ledger is None else ledgers.note_step(ledger, state.pi, pi)
+    gauge = measure(state.gauge, protocol, state.pi, pi, sampled, d_mix)
+    state = State(pi, logits, mu, window, walkers, learned, V, ledger, gauge, k)
+    return state, Info(N, beta, d_mix)
+
+
+def believe(problem: Problem, settings: Settings, learned: Regression | None) -> Model:
+    """The transitions that the policy is evaluated with: the truth, or what was regressed."""
+    if learned is None:
+        return Known(problem.mdp)
+    return Regressed(problem.linear, learned.theta, learned.inverse, settings.bonus)
+
+
+LEARNER = loop.Learner(init, step)
+run = functools.partial(loop.run, LEARNER)

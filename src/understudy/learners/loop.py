@@ -1,0 +1,199 @@
+"""A whole run of a learner in a finite MDP, in one compiled loop, for a batch of seeds at once.
+
+The loop knows no learner: it is handed `init` and `step`, and a problem that says what its rewards
+mean in the table.
+"""
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Float32, Int, Key
+
+from understudy.core import mdp as mdps
+from understudy.core.mdp import MDP
+from understudy.core.types import Occupancy, Reward
+from understudy.learners import devices, practice
+from understudy.learners.practice import sampled_return
+from understudy.theory import ledger as ledgers
+from understudy.theory.ledger import Regret
+
+
+@runtime_checkable
+class Problem(Protocol):
+    """What to imitate, and where, as far as a run must know."""
+
+    @property
+    def mdp(self) -> MDP: ...
+    @property
+    def expert(self) -> Occupancy: ...
+    @property
+    def truth(self) -> Occupancy | None: ...
+
+    def table(self, mu: Any) -> Reward:
+        """r_h(s,a) of the reward's parameters."""
+        ...
+
+    def best(self, gain: Reward) -> Reward:
+        """The reward of the largest ⟨r, gain⟩."""
+        ...
+
+
+class Learner(NamedTuple):
+    """An algorithm: its first state, and its iteration."""
+
+    init: Callable[..., Any]
+    step: Callable[..., tuple[Any, Any]]
+
+
+class Glimpse(eqx.Module):
+    """The two players at one mark, for a replay. Single precision: it is to be looked at."""
+
+    visits: Float32[Array, "*batch S A"]  # Σ_h d_h(s,a) of the policy, H in all
+    reward: Float32[Array, "*batch S A"]  # μ_h(s,a), the mean over stages
+
+
+Measured = tuple[Array, Regret | None, Glimpse | None]
+
+
+class Run(eqx.Module):
+    """A batch of runs: the states reached and, at each mark, the return of the policy."""
+
+    state: Any
+    returns: Float[Array, "batch marks"]
+    regret: Regret | None  # of the ledger, leaves (batch, marks)
+    glimpse: Glimpse | None  # where asked for, leaves (batch, marks, S, A)
+
+    @property
+    def measured(self) -> Measured:
+        return self.returns, self.regret, self.glimpse
+
+
+def glance(problem: Problem, state: Any) -> Glimpse:
+    """Where the policy goes and what the reward says, summed up over stages."""
+    visits = jnp.sum(mdps.occupancy(problem.mdp, state.pi), axis=0)
+    reward = jnp.mean(problem.table(state.mu), axis=0)
+    return Glimpse(visits.astype(jnp.float32), reward.astype(jnp.float32))
+
+
+@eqx.filter_jit
+def start(
+    learner: Learner, problem: Problem, protocol: practice.Protocol, *, keys: Key[Array, " batch"]
+) -> Any:
+    """The state of each run before its first update. All runs share one k."""
+
+    def first(key: Array) -> Any:
+        return learner.init(problem, protocol, key=jax.random.fold_in(key, 0))
+
+    axes = one_clock(jax.eval_shape(first, keys[0]))
+    return jax.vmap(first, out_axes=axes)(keys)
+
+
+def one_clock(state: Any) -> Any:
+    """Batch axes of a state: the first of everything, none of k."""
+    return eqx.tree_at(lambda s: s.k, jax.tree.map(lambda _: 0, state), None)
+
+
+@eqx.filter_jit
+def advance(
+    learner: Learner,
+    state: Any,
+    problem: Problem,
+    settings: Any,
+    protocol: practice.Protocol,
+    marks: Int[Array, " marks"],
+    *,
+    keys: Key[Array, " batch"],
+) -> Run:
+    """Iterate to the last of `marks` (updates done, ascending), measuring at each.
+
+    One compiled program: a scan over the marks, around a loop over iterations, around the step,
+    batched over seeds and settings. Iteration k draws from `fold_in(key, k)`, so a run depends
+    neither on where it was stopped nor on what shares its batch.
+    """
+
+    # All runs of a batch are at the same k. Saying so to vmap keeps the rings' writes in place; a
+    # k of each run's own would copy whole rings every iteration.
+    axes = one_clock(state)
+
+    @functools.partial(jax.vmap, in_axes=(axes, 0, 0), out_axes=axes)
+    def iterate(state: Any, settings: Any, key: Array) -> Any:
+        here = jax.random.fold_in(key, state.k + 1)
+        return learner.step(state, problem, settings, protocol, key=here)[0]
+
+    @functools.partial(jax.vmap, in_axes=(axes, 0))
+    def measure(state: Any, key: Array) -> Measured:
+        return account(state, problem, protocol, key=key)
+
+    def to_mark(state: Any, mark: Array) -> tuple[Any, Measured]:
+        state = jax.lax.fori_loop(
+            state.k, mark, lambda _, state: iterate(state, settings, keys), state
+        )
+        return state, measure(state, keys)
+
+    state, measured = jax.lax.scan(to_mark, state, marks)
+    return Run(state, *jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), measured))
+
+
+def account(
+    state: Any, problem: Problem, protocol: practice.Protocol, *, key: Key[Array, ""]
+) -> Measured:
+    """The policy's return, the regret so far and, where asked for, a glimpse."""
+    mdp = problem.mdp
+    if protocol.episodes:  # drawn apart from the run, which goes on as if not measured
+        here = jax.random.fold_in(jax.random.fold_in(key, 2**32 - 1), state.k)
+        returns = sampled_return(mdp, state.pi, protocol, key=here)
+    else:
+        returns = mdps.value(mdp, state.pi, mdp.reward)
+    glimpse = glance(problem, state) if protocol.replay else None
+    if state.ledger is None:
+        return returns, None, glimpse
+    regret = ledgers.settle(
+        state.ledger,
+        mdp,
+        state.k,
+        shown=problem.expert,
+        expert=problem.expert if problem.truth is None else problem.truth,
+        exact=protocol.gradients == "exact",
+        best=problem.best,
+    )
+    return returns, regret, glimpse
+
+
+def run(
+    learner: Learner,
+    problem: Problem,
+    settings: Any,
+    protocol: practice.Protocol,
+    marks: np.ndarray,
+    *,
+    keys: Key[Array, " batch"],
+    pieces: int = 1,
+    progress: Callable[[int], object] = lambda done: None,
+) -> Run:
+    """A whole run, in `pieces` calls of one compiled program; `progress(updates)` after each.
+
+    More than one piece lets a progress bar move and Ctrl-C through; the results are the same. The
+    batch is dealt out over all devices.
+    """
+    runs = len(keys)
+    keys, settings = devices.deal((keys, settings), runs)
+    problem = devices.copy_to_all(problem)
+    size = -(-len(marks) // pieces)
+    state, measured = start(learner, problem, protocol, keys=keys), []
+    for first in range(0, len(marks), size):
+        piece = marks[first : first + size]
+        padded = np.pad(piece, (0, size - len(piece)), mode="edge")  # same shape, same program
+        done = advance(
+            learner, state, problem, settings, protocol, jnp.asarray(padded, jnp.int32), keys=keys
+        )
+        state = jax.block_until_ready(done.state)
+        measured.append(jax.tree.map(operator.itemgetter(np.s_[:, : len(piece)]), done.measured))
+        progress(int(piece[-1]))
+    whole = Run(state, *jax.tree.map(lambda *x: jnp.concatenate(x, axis=1), *measured))
+    return devices.gather(whole, runs)
