@@ -19,14 +19,13 @@ test-slow: $(TORCH)  ## the tests that take minutes
 	$(COMPILED) $(BIN)/python -m pytest -q -m "slow or torch"
 
 fuzz: $(EXTRAS)  ## 52,500 spoilt files for the readers; a quarter of an hour
-	UNDERSTUDY_FUZZ=3500 $(COMPILED) $(BIN)/python -m pytest -q tests/test_fuzz.py
+	UNDERSTUDY_FUZZ=3500 $(COMPILED) $(BIN)/python -m pytest -q tests/demos/test_fuzz.py
 
 mutants: $(EXTRAS)  ## does a test notice 120 small changes to the sources? hours; goes on where it was
-	$(BIN)/python -m pip install -q --disable-pip-version-check coverage==7.17.3
 	$(BIN)/python tools/mutants.py --count 120 --seed 0
 
 sequences: $(EXTRAS)  ## 2,000 sequences of all that can happen to a run's folder
-	UNDERSTUDY_SEQUENCES=2000 $(COMPILED) $(BIN)/python -m pytest -q tests/test_folders.py
+	UNDERSTUDY_SEQUENCES=2000 $(COMPILED) $(BIN)/python -m pytest -q tests/experiments/test_folders.py
 
 lint: $(EXTRAS)  ## format, lint and types (pyright needs Node.js)
 	$(BIN)/ruff format --check -q .
@@ -50,7 +49,7 @@ $(READY): pyproject.toml requirements.lock
 	$(BIN)/python -m pip install -q --no-compile --disable-pip-version-check --no-deps -e .
 	@touch $@
 
-# What the package can do without: other formats, trackers, the documentation's tools.
+# What the demo can do without: simulators, formats, trackers, and the tools of tests and docs.
 $(EXTRAS): requirements-extras.lock $(READY)
 	$(BIN)/python -m pip install -q --no-compile --disable-pip-version-check -r requirements-extras.lock
 	@touch $@

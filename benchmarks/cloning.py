@@ -17,8 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from understudy.envs import catalog
 from understudy.experiments import train_networks as deep_train
-from understudy.learners.deep import acting, clone, scaling
+from understudy.learners.deep import acting, clone, expert_points, scaling
 from understudy.learners.deep.actor import Gaussian, actor
 from understudy.learners.deep.config import PRESETS
 from understudy.learners.deep.evaluation import Evaluator
@@ -40,10 +41,10 @@ def main():
     asked.add_argument("--episodes", type=int, default=40)
     asked = asked.parse_args()
     shown = deep_train.demonstrations(asked.env, None, asked.trajectories)
-    make = functools.partial(deep_train.make, asked.env, CONFIG, None)
+    make = functools.partial(catalog.make, asked.env)
     with contextlib.closing(make()) as world:
         border = scaling.of_spaces(world, asked.env)
-        expert, border = deep_train.expert_points(shown, world, border, CONFIG, asked.env)
+        expert, border = expert_points.expert_points(shown, world, border, CONFIG, asked.env)
     evaluator = Evaluator(make, border, episodes=asked.episodes, name=asked.env)
     print("| hidden layers | fitted by | share of the expert's, by seed | episodes below 0.8 |")
     print("|---:|---|---|---:|")

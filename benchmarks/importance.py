@@ -23,7 +23,8 @@ from understudy.envs.empty_room import demonstrations, empty_room
 from understudy.experiments.figures import STYLE
 from understudy.learners import tabular
 from understudy.learners.config import Config
-from understudy.learners.finite import expert_occupancy, imitate, keys_of, plan, stack
+from understudy.learners.finite import expert_occupancy, imitate, plan, stack
+from understudy.learners.seeds import keys_of
 from understudy.learners.tabular import Problem
 
 WINDOWS = (1, 2, 4, 8, 16, 32, 64)

@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 
 from understudy.experiments import console
-from understudy.experiments import deep_run as rehearsal
 from understudy.experiments import train_networks as deep_train
+from understudy.learners.deep import rehearsal
 from understudy.learners.deep.config import PRESETS
 
 

@@ -17,8 +17,9 @@ from pathlib import Path
 import jax
 import numpy as np
 
+from understudy.envs import catalog
 from understudy.experiments import train_networks as deep_train
-from understudy.learners.deep import acting, clone, learner, scaling
+from understudy.learners.deep import acting, clone, expert_points, learner, scaling
 from understudy.learners.deep import policy as policies
 from understudy.learners.deep.config import PRESETS
 from understudy.learners.deep.evaluation import Evaluator
@@ -36,10 +37,10 @@ def main():
     asked.add_argument("--episodes", type=int, default=50)
     asked = asked.parse_args()
     shown = deep_train.demonstrations(ENV, None, None)
-    make = functools.partial(deep_train.make, ENV, CONFIG, None)
+    make = functools.partial(catalog.make, ENV)
     with contextlib.closing(make()) as world:
         border = scaling.of_spaces(world, ENV)
-        expert, border = deep_train.expert_points(shown, world, border, CONFIG, ENV)
+        expert, border = expert_points.expert_points(shown, world, border, CONFIG, ENV)
     usual = shown.returns.mean() / np.mean([len(actions) for actions in shown.actions])
 
     named = {f"clone, seed {seed}": clone_of(expert, border, seed) for seed in range(asked.clones)}

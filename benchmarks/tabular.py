@@ -10,21 +10,26 @@ rooms up to 50×50 divided by H·S·A·C, which stays level if the cost is linea
 import argparse
 import dataclasses
 import resource
+import sys
 import time
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
-import plain
 
 from understudy.envs import catalog
 from understudy.envs.empty_room import demonstrations, empty_room
-from understudy.experiments.paper import FIGURE_1
+from understudy.experiments.figures.fig1 import SWEEP as FIGURE_1
 from understudy.experiments.sweeps import runner
 from understudy.experiments.sweeps.sweep import Sweep
 from understudy.learners import tabular
 from understudy.learners.config import Config
-from understudy.learners.finite import expert_occupancy, keys_of, plan, stack
+from understudy.learners.finite import expert_occupancy, plan, stack
+from understudy.learners.seeds import keys_of
 from understudy.learners.tabular import Problem
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests/support"))
+import plain  # the loop that the tests rely on
 
 
 def numpy_grid(figure: Sweep, jobs: list[runner.Job], quick: bool) -> tuple[float, list[float]]:

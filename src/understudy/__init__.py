@@ -6,45 +6,49 @@ The public names are loaded when first used, so that `import understudy` stays f
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from understudy.envs.registration import register_when_imported as _register
-
 if TYPE_CHECKING:
     from understudy.core.demonstrations import Demonstrations
     from understudy.core.errors import UserError
-    from understudy.core.mdp import MDP, from_arrays, from_function
+    from understudy.core.linear_mdp import LinearMDP
+    from understudy.core.mdp import MDP, from_arrays, from_function, occupancy, optimum, value
     from understudy.demos.reading import read as read_demos
-    from understudy.demos.recording import predicting, record
+    from understudy.demos.recording import acting, predicting, record
     from understudy.demos.writing import write as write_demos
     from understudy.envs.empty_room import empty_room
-    from understudy.experiments.train_networks import train
-    from understudy.learners.config import Config
+    from understudy.envs.registration import register as register_envs
+    from understudy.experiments.training import Result, load_policy, train
+    from understudy.learners.config import Config, VectorConfig
     from understudy.learners.deep.config import DeepConfig
-    from understudy.learners.deep.policy import load as load_policy
-    from understudy.learners.finite import Result, imitate
+    from understudy.learners.finite import imitate
 
 _HOME = {
     "Config": "understudy.learners.config:Config",
     "DeepConfig": "understudy.learners.deep.config:DeepConfig",
-    "Demonstrations": "understudy.demos:Demonstrations",
+    "Demonstrations": "understudy.core.demonstrations:Demonstrations",
+    "LinearMDP": "understudy.core.linear_mdp:LinearMDP",
     "MDP": "understudy.core.mdp:MDP",
-    "Result": "understudy.learners.finite:Result",
+    "Result": "understudy.experiments.training:Result",
     "UserError": "understudy.core.errors:UserError",
+    "VectorConfig": "understudy.learners.config:VectorConfig",
+    "acting": "understudy.demos.recording:acting",
     "empty_room": "understudy.envs.empty_room:empty_room",
     "from_arrays": "understudy.core.mdp:from_arrays",
     "from_function": "understudy.core.mdp:from_function",
     "imitate": "understudy.learners.finite:imitate",
-    "load_policy": "understudy.learners.deep.policy:load",
+    "load_policy": "understudy.experiments.training:load_policy",
+    "occupancy": "understudy.core.mdp:occupancy",
+    "optimum": "understudy.core.mdp:optimum",
     "predicting": "understudy.demos.recording:predicting",
+    "register_envs": "understudy.envs.registration:register",
     "read_demos": "understudy.demos.reading:read",
     "record": "understudy.demos.recording:record",
-    "train": "understudy.experiments.train_networks:train",
+    "train": "understudy.experiments.training:train",
+    "value": "understudy.core.mdp:value",
     "write_demos": "understudy.demos.writing:write",
 }
 
 __version__ = "0.1.0"
 __all__ = list(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]
-
-_register()
 
 
 def __getattr__(name: str) -> Any:

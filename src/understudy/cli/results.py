@@ -1,4 +1,5 @@
-"""`understudy report`, `draw` and `table`: their arguments."""
+"""What one does with runs: `understudy evaluate`, `watch`, `report`, `draw` and `table`; and
+`advise`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +23,10 @@ class Report:
     json: Json = False
 
     def main(self) -> None:
-        from understudy.experiments import console, report
+        from understudy.experiments import console
+        from understudy.experiments.report import page
 
-        written = report.write(self.runs, self.out or self.runs / "report.html")
+        written = page.write(self.runs, self.out or self.runs / "report.html")
         for sentence in written["skipped"]:
             console.say(f"Skipped: {sentence}")
         console.say(f"Report on {written['runs']} runs: {written['report']}")
@@ -59,10 +61,11 @@ class Draw:
     json: Json = False
 
     def main(self) -> None:
-        from understudy.experiments import console, figures
+        from understudy.experiments import console
+        from understudy.experiments.figures import drawing
 
         stored, skipped = _stored(self.runs)
-        drawn = figures.curves(
+        drawn = drawing.curves(
             stored, self.out or self.runs / "curves", band=self.band, title=self.title
         )
         console.say(f"{len(stored)} runs: {' and '.join(map(str, drawn))}")
@@ -91,3 +94,99 @@ class Table:
         if told := tables.shared(stored):
             console.say(f"All with: {told}.")
         streams.write(tables.markdown(found))
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Measure a trained policy: exactly where it is a table, and by playing the environment."""
+
+    run: Positional[Path]
+    """The run's folder, as written by train or expert."""
+    episodes: int = 100
+    """How many episodes to play."""
+    seed: int = 0
+    """Of all that is random."""
+    env: str | None = None
+    """The environment, where it is 'module:Class': a run's folder cannot name code to run."""
+    json: Json = False
+
+    def main(self) -> None:
+        from understudy.experiments import console, kinds, train_tables
+
+        evaluate = kinds.of_run(self.run).evaluate
+        summary = evaluate(self.run, episodes=self.episodes, seed=self.seed, env=self.env)
+        console.err.print(train_tables.summary_table(summary))
+        if self.json:
+            console.print_json(summary)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Render a trained policy in its environment to a GIF or an MP4."""
+
+    run: Positional[Path]
+    """The run's folder."""
+    out: Path | None = None
+    """The film, .gif or .mp4; RUN/watch.gif if not given."""
+    episodes: int = 3
+    """How many episodes to film."""
+    seconds: int = 10
+    """How much of each episode of a continuous task to film."""
+    seed: int = 0
+    """Of all that is random."""
+    env: str | None = None
+    """The environment, where it is 'module:Class': a run's folder cannot name code to run."""
+    json: Json = False
+
+    def main(self) -> None:
+        from understudy.experiments import console, watch
+
+        filmed = watch.watch(
+            self.run,
+            self.out,
+            episodes=self.episodes,
+            seed=self.seed,
+            seconds=self.seconds,
+            env=self.env,
+        )
+        returns = ", ".join(f"{value:.2f}" for value in filmed["returns"])
+        console.say(f"{filmed['episodes']} episodes (returns {returns}): {filmed['out']}")
+        if self.json:
+            console.print_json(filmed)
+
+
+@dataclass(frozen=True)
+class Advise:
+    """How many policies to reuse, by the theory: the four terms against N, N*, the step sizes."""
+
+    actions: int
+    """A"""
+    horizon: int
+    """H"""
+    states: int | None = None
+    """S"""
+    features: int | None = None
+    """d, in place of S: a linear MDP."""
+    iterations: int = 10_000
+    """K, the updates of a run."""
+    batch: int = 1
+    """B, the trajectories collected between updates."""
+    out: Path | None = None
+    """Draw the terms to this PNG."""
+    json: Json = False
+
+    def main(self) -> None:
+        from understudy.experiments import advise, console
+
+        advice = advise.advise(
+            self.states,
+            self.actions,
+            self.horizon,
+            self.iterations,
+            self.batch,
+            self.out,
+            features=self.features,
+        )
+        advise.show(advice)
+        if self.json:
+            console.print_json(advice.document())

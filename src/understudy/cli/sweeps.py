@@ -47,7 +47,8 @@ class Reproduce:
     json: Json = False
 
     def main(self) -> None:
-        from understudy.experiments import console, report, reproduce
+        from understudy.experiments import console, reproduce
+        from understudy.experiments.report import page
 
         document = reproduce.reproduce(
             self.figure,
@@ -59,7 +60,7 @@ class Reproduce:
             restart=self.restart,
         )
         stored, out = document.pop("stored"), Path(document["out"])
-        document["report"] = report.write(out, out / "report.html")["report"]
+        document["report"] = page.write(out, out / "report.html")["report"]
         console.err.print(reproduce.table(self.figure, stored))
         console.err.print(reproduce.verdict_table(document["verdicts"]))
         console.say(
@@ -144,9 +145,10 @@ class Compare:
     json: Json = False
 
     def main(self) -> None:
-        from understudy.experiments import compare, console, report
+        from understudy.experiments import compare, comparison, console
+        from understudy.experiments.report import page
 
-        shown = [compare.Shown(n) for n in self.trajectories] or [compare.Shown()]
+        shown = [comparison.Shown(n) for n in self.trajectories] or [comparison.Shown()]
         if self.thin is not None:
             shown += [dataclasses.replace(one, thin=self.thin) for one in shown]
         document = compare.compare(
@@ -159,7 +161,7 @@ class Compare:
             restart=self.restart,
         )
         out = Path(document["out"])
-        document["report"] = report.write(out, out / "report.html")["report"]
+        document["report"] = page.write(out, out / "report.html")["report"]
         if self.json:
             console.print_json(document)
         else:

@@ -14,6 +14,7 @@ from understudy.core import mdp as mdps
 from understudy.core.errors import UserError
 from understudy.core.features import Features
 from understudy.core.mdp import MDP, PROBABILITY_TOLERANCE
+from understudy.core.precision import double
 
 NORM_TOLERANCE = 1e-9  # a unit vector in float64 may be longer than one by so much
 
@@ -37,6 +38,7 @@ class LinearMDP(eqx.Module):
         return self.psi.size
 
 
+@double
 def build(
     succ: np.ndarray,
     psi: np.ndarray | Features,
@@ -72,6 +74,7 @@ def build(
     return LinearMDP(mdp, phi, psi, jnp.asarray(theta))
 
 
+@double
 def of_features(mdp: MDP, phi: np.ndarray | Features) -> LinearMDP:
     """A finite MDP with features φ (S, A, d) of its rewards; its transitions keep one-hot ψ."""
     phi = _features(phi, mdp.shape[1:], "φ", "(S, A, d)")
@@ -84,11 +87,13 @@ def of_features(mdp: MDP, phi: np.ndarray | Features) -> LinearMDP:
     return LinearMDP(mdp, phi, psi, mdp.prob.reshape(mdp.prob.shape[0], -1))
 
 
+@double
 def one_hot(mdp: MDP) -> LinearMDP:
     """Any finite MDP: d = SA, a coordinate for each state-action."""
     return of_features(mdp, features.one_hot(mdp.shape[1:]))
 
 
+@double
 def random_linear(
     seed: int, *, S: int, A: int, H: int, d: int, C: int | None = None, p: int | None = None
 ) -> LinearMDP:

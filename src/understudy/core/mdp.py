@@ -3,9 +3,7 @@
 P_h(s'|s,a) is kept as `succ[h,s,a,c]` and `prob[h,s,a,c]`, c = 1…C, never as a dense H×S×A×S
 array: memory and time are linear in H·S·A·C. A stationary MDP keeps one stage (T = 1).
 
-The finite-MDP half of understudy computes in float64: importing this module switches JAX to
-64 bits. Over 10,000 mirror steps the log-policy loses three digits; in float32 that is enough to
-flip a sampled action, and a run would depend on which other runs share its batch.
+All of it is in float64; see `precision`.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,9 +15,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from understudy.core.errors import UserError
+from understudy.core.precision import double
 from understudy.core.types import Occupancy, Policy, Reward, Successors, Transitions, Values
-
-jax.config.update("jax_enable_x64", True)
 
 PROBABILITY_TOLERANCE = 1e-6  # a row that sums to one within this is renormalised, else refused
 
@@ -66,8 +63,10 @@ def expect(mdp: MDP, h: int | Array, V: Float[Array, " S"]) -> Float[Array, "S A
     return jnp.sum(at(mdp.prob, h) * V[at(mdp.succ, h)], axis=-1)
 
 
-def evaluate(mdp: MDP, pi: Policy, reward: Reward) -> Values:
+@double
+def evaluate(mdp: MDP, pi: Policy | np.ndarray, reward: Reward | np.ndarray) -> Values:
     """Q^π under `reward`, backwards from stage H."""
+    pi, reward = jnp.asarray(pi), jnp.asarray(reward)
 
     def backup(V: Array, h: Array) -> tuple[Array, Array]:
         Q = at(reward, h) + expect(mdp, h, V)
@@ -76,8 +75,10 @@ def evaluate(mdp: MDP, pi: Policy, reward: Reward) -> Values:
     return jax.lax.scan(backup, jnp.zeros(mdp.states), jnp.arange(mdp.horizon), reverse=True)[1]
 
 
-def value(mdp: MDP, pi: Policy, reward: Reward) -> Float[Array, ""]:
+@double
+def value(mdp: MDP, pi: Policy | np.ndarray, reward: Reward | np.ndarray) -> Float[Array, ""]:
     """J(π, r) = E_{s₁~ν} V₁(s₁)."""
+    pi = jnp.asarray(pi)
     return jnp.sum(mdp.nu[:, None] * pi[0] * evaluate(mdp, pi, reward)[0])
 
 
@@ -86,8 +87,10 @@ def arrive(mdp: MDP, h: int | Array, d: Float[Array, "S A"]) -> Float[Array, " S
     return jnp.zeros(mdp.states).at[at(mdp.succ, h)].add(d[:, :, None] * at(mdp.prob, h))
 
 
-def occupancy(mdp: MDP, pi: Policy) -> Occupancy:
+@double
+def occupancy(mdp: MDP, pi: Policy | np.ndarray) -> Occupancy:
     """d_h(s,a) = ν_h(s) π_h(a|s), forwards from ν."""
+    pi = jnp.asarray(pi)
 
     def flow(nu: Array, h: Array) -> tuple[Array, Array]:
         d = nu[:, None] * pi[h]
@@ -96,9 +99,11 @@ def occupancy(mdp: MDP, pi: Policy) -> Occupancy:
     return jax.lax.scan(flow, mdp.nu, jnp.arange(mdp.horizon))[1]
 
 
-def optimum(mdp: MDP, reward: Reward) -> tuple[Policy, Float[Array, ""]]:
+@double
+def optimum(mdp: MDP, reward: Reward | np.ndarray) -> tuple[Policy, Float[Array, ""]]:
     """An optimal policy and its value. Ties are shared evenly: where no action is better than
     another (an absorbing state, say), an expert that favours one would teach an accident."""
+    reward = jnp.asarray(reward)
 
     def backup(V: Array, h: Array) -> tuple[Array, Array]:
         Q = at(reward, h) + expect(mdp, h, V)
@@ -110,6 +115,7 @@ def optimum(mdp: MDP, reward: Reward) -> tuple[Policy, Float[Array, ""]]:
     return pi, mdp.nu @ V
 
 
+@double
 def uniform(mdp: MDP) -> Policy:
     """π⁰: every action equally likely, the maximum-entropy start of mirror descent."""
     return jnp.full(mdp.shape, 1 / mdp.actions, dtype=float)
@@ -120,6 +126,7 @@ def uniform(mdp: MDP) -> Policy:
 Outcomes = Iterable[tuple[float, int] | tuple[float, int, float]]  # (p, s') or (p, s', r)
 
 
+@double
 def from_arrays(
     P: np.ndarray, *, horizon: int, nu: np.ndarray, reward: np.ndarray | None = None
 ) -> MDP:
@@ -133,6 +140,7 @@ def from_arrays(
     return build(succ, np.take_along_axis(P, succ, -1), horizon=horizon, nu=nu, reward=reward)
 
 
+@double
 def from_function(
     outcomes: Callable[[int, int], Outcomes] | Callable[[int, int, int], Outcomes],
     *,
@@ -167,6 +175,7 @@ def from_function(
     return build(succ, prob, horizon=horizon, nu=nu, reward=r if reward is None else reward)
 
 
+@double
 def build(
     succ: np.ndarray,
     prob: np.ndarray,

@@ -7,6 +7,7 @@ from jaxtyping import Array, Float, Int
 
 from understudy.core.errors import UserError
 from understudy.core.mdp import MDP, arrive
+from understudy.core.precision import double
 from understudy.core.types import Occupancy, Policy
 
 
@@ -18,17 +19,20 @@ class Points(eqx.Module):
     a: Int[Array, "*points"]
 
 
+@double
 def policy_of(d: Occupancy) -> Policy:
     """π_h(a|s) = d_h(s,a) / Σ_a d_h(s,a), uniform where s is never visited (Thm 4.8)."""
     visits = jnp.sum(d, axis=-1, keepdims=True)
     return jnp.where(visits > 0, d / jnp.where(visits > 0, visits, 1), 1 / d.shape[-1])
 
 
+@double
 def mix(occupancies: Float[Array, "N H S A"], beta: Float[Array, " N"]) -> Occupancy:
     """d_mix = Σ_n β_n d_n. `policy_of(d_mix)` is the one policy that realises it (Cor. 4.9)."""
     return jnp.tensordot(beta, occupancies, axes=1)
 
 
+@double
 def flow_gap(mdp: MDP, d: Occupancy) -> Float[Array, ""]:
     """How far d is from a feasible occupancy: the largest violation of ν and of the flow
     Σ_a d_h(s,a) = Σ_{s',a} P(s|s',a) d_{h−1}(s',a)."""
@@ -36,6 +40,7 @@ def flow_gap(mdp: MDP, d: Occupancy) -> Float[Array, ""]:
     return jnp.max(jnp.abs(jnp.sum(d, axis=-1) - jnp.stack(arriving)))
 
 
+@double
 def estimate(
     points: Points, weights: Float[Array, "*points"], shape: tuple[int, int, int]
 ) -> Occupancy:
@@ -48,6 +53,7 @@ def estimate(
     return jnp.zeros(shape).at[points.h, points.s, points.a].add(shape[0] * weights)
 
 
+@double
 def of_demonstrations(
     states: list[np.ndarray],
     actions: list[np.ndarray],

@@ -130,6 +130,6 @@ def paper_steps(H: int, K: int) -> tuple[float, float]:
     """(σ, η) of the paper's MiniGrid runs: σ = 10 √(2 log 4 / (H² K)), η = 5/√K.
 
     The 4 is the paper's, though the rooms have five actions. What counts as K is the caller's
-    choice (see `imitation.plan`).
+    choice (see `finite.plan`).
     """
     return 10 * math.sqrt(2 * math.log(4) / (H**2 * K)), 5 / math.sqrt(K)

@@ -20,8 +20,6 @@ from jaxtyping import Array, Float, Int, Key
 
 from understudy.core.errors import UserError
 
-jax.config.update("jax_enable_x64", True)
-
 
 class Window(eqx.Module):
     """A ring of segments. `label[i]` is the index of the policy that wrote slot i, −1 if none."""

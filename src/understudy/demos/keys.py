@@ -16,6 +16,7 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Discrete
 
+from understudy.core import extras
 from understudy.core.errors import UserError
 from understudy.demos.recording import Done, Player
 from understudy.envs.empty_room import MOVES
@@ -149,11 +150,10 @@ def half_blocks(picture: np.ndarray) -> Any:
 def window(world: gymnasium.Env) -> Iterator[Player]:
     """Keys and picture in a window of Pygame's."""
     keys = keys_of(world)
-    try:
-        os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-        import pygame
-    except ImportError:
-        raise UserError("A window needs Pygame; install it with: pip install pygame-ce") from None
+    extras.refuse_missing("A window", "pygame")
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    import pygame
+
     try:
         pygame.display.init()
         pygame.display.set_caption(legend(keys))

@@ -19,7 +19,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.spaces.utils import flatten, flatten_space
 
-from understudy.core import files
+from understudy.core import extras, files
 from understudy.core.demonstrations import Demonstrations, ended
 from understudy.core.errors import UserError
 from understudy.demos import hdf5
@@ -39,6 +39,7 @@ def write(
 ) -> Path:
     """Write `ROOT/ID`, in place of a dataset of that name, and return its folder. Without an
     environment, the spaces are those that hold what was shown."""
+    extras.refuse_missing("A Minari dataset", "minari", "h5py")
     import minari
     from minari.data_collector import EpisodeBuffer
 
@@ -121,6 +122,7 @@ def refuse_unwritable(env: gymnasium.Env) -> None:
 
 def read(source: str | Path) -> Demonstrations:
     """A dataset by its folder, or by its id where Minari keeps its own."""
+    extras.refuse_missing("A Minari dataset", "minari", "h5py")
     import minari
     from minari.storage.datasets_root_dir import get_dataset_path
 

@@ -1,5 +1,6 @@
 """Whole episodes of anyone who can say what to do: a function, a policy, a person."""
 
+import contextlib
 import copy
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
@@ -9,6 +10,7 @@ import numpy as np
 
 from understudy.core.demonstrations import Demonstrations
 from understudy.core.errors import UserError
+from understudy.envs import catalog
 from understudy.envs.guard import calling, guarded, plain
 
 # What to do at an observation; and whether it is the first of an episode.
@@ -29,14 +31,29 @@ class Done(Exception):
 
 
 def record(
-    world: gymnasium.Env,
+    world: gymnasium.Env | str,
     play: Player,
     episodes: int,
     *,
     seed: int = 0,
     told: Callable[[float], None] = lambda gained: None,
 ) -> Demonstrations:
-    """So many episodes, the i-th reset with seed + i; `told` each one's return."""
+    """So many episodes of a player in an environment, given itself or by its id.
+
+    Args:
+        world: The environment, or its id.
+        play: What to do at an observation, and whether it is the first of an episode: `acting(f)`
+            for a function of the observation alone, `predicting(policy)` for a policy.
+        episodes: How many; the i-th is reset with seed + i.
+        seed: Of the first episode.
+        told: Told each episode's return.
+
+    Returns:
+        The demonstrations.
+    """
+    if isinstance(world, str):
+        with contextlib.closing(catalog.make(world)) as made:
+            return record(made, play, episodes, seed=seed, told=told)
     world = guarded(world)
     kept: list[tuple[np.ndarray, np.ndarray, np.ndarray, bool]] = []
     try:

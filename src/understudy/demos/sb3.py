@@ -16,7 +16,7 @@ from typing import Any
 
 import gymnasium
 
-from understudy.core import files
+from understudy.core import extras, files
 from understudy.core.errors import UserError
 from understudy.demos.recording import Predicts
 
@@ -68,13 +68,8 @@ def load(path: str | Path, world: gymnasium.Env) -> Predicts:
 
 
 def _library() -> tuple[Any, Any]:
-    try:
-        torch = importlib.import_module("torch")
-        importlib.import_module("stable_baselines3")
-    except ImportError:
-        raise UserError(
-            "Policies of Stable-Baselines3 need it; install it with: pip install 'understudy[sb3]'"
-        ) from None
+    extras.refuse_missing("A policy of Stable-Baselines3", "torch", "stable_baselines3")
+    torch = importlib.import_module("torch")
     return torch, lambda module, name: getattr(importlib.import_module(module), name)
 
 

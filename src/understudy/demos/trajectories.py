@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.core import files
+from understudy.core import extras, files
 from understudy.core.demonstrations import Demonstrations, unrewarded
 from understudy.core.errors import UserError
 
@@ -85,14 +85,10 @@ def write(folder: str | Path, demos: Demonstrations) -> None:
 
 
 def _pyarrow() -> Any:
-    try:
-        import pyarrow
-        import pyarrow.ipc
-    except ImportError:
-        raise UserError(
-            "Trajectories of `imitation` need PyArrow; install it with: "
-            "pip install 'understudy[arrow]'"
-        ) from None
+    extras.refuse_missing("A folder of trajectories of `imitation`", "pyarrow")
+    import pyarrow
+    import pyarrow.ipc
+
     return pyarrow
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import gymnasium
 from gymnasium.spaces import Discrete
+from gymnasium.wrappers import TimeLimit
 
 from understudy.core.demonstrations import Demonstrations
 from understudy.core.errors import UserError
@@ -27,6 +28,7 @@ class Task:
     demonstrations: Demonstrations | None = None  # ours; where None, the expert is the optimum
     note: str = ""
     linear: LinearMDP | None = None  # the features of `mdp`, where it has some
+    first: tuple[int, int] = (0, 0)  # what the environment calls its first state and action
 
 
 def find(name: str, *, horizon: int | None = None, seed: int = 0) -> Task:
@@ -46,25 +48,39 @@ def find(name: str, *, horizon: int | None = None, seed: int = 0) -> Task:
         demos = empty_room.demonstrations(n, horizon=horizon)
         return Task(f"understudy/EmptyRoom-{n}x{n}-v0", room, demos)
     with contextlib.closing(make(name)) as env:
-        if not isinstance(env.observation_space, Discrete) or not isinstance(
-            env.action_space, Discrete
-        ):
-            raise UserError(
-                f"Environment {name} has observations {env.observation_space} and actions "
-                f"{env.action_space}; the tabular learner needs both Discrete."
-            )
-        if horizon is None:
-            horizon = env.spec.max_episode_steps if env.spec else None
-        if horizon is None:
-            raise UserError(f"Environment {name} sets no time limit; give one with --horizon.")
-        if toy_text.table_of(env) is not None:
-            return Task(name, toy_text.from_env(env, horizon=horizon))
-        found = sampled.from_samples(env, horizon=horizon, seed=seed)
-        note = (
-            f"no P table: sampled {sampled.INTERACTIONS:,} steps, "
-            f"{found.coverage:.1%} of state-actions tried"
+        return of_env(env, name, horizon=horizon, seed=seed)
+
+
+def of_env(env: gymnasium.Env, name: str, *, horizon: int | None = None, seed: int = 0) -> Task:
+    """The table of a discrete environment: its own, or what sampling it with `seed` shows."""
+    if not isinstance(env.observation_space, Discrete) or not isinstance(
+        env.action_space, Discrete
+    ):
+        raise UserError(
+            f"Environment {name} has observations {env.observation_space} and actions "
+            f"{env.action_space}; the tabular learner needs both Discrete."
         )
-        return Task(name, found.mdp, note=note)
+    horizon = horizon or time_limit(env)
+    if horizon is None:
+        raise UserError(f"Environment {name} sets no time limit; give one (--horizon).")
+    first = int(env.observation_space.start), int(env.action_space.start)
+    if toy_text.table_of(env) is not None:
+        return Task(name, toy_text.from_env(env, horizon=horizon), first=first)
+    found = sampled.from_samples(env, horizon=horizon, seed=seed)
+    note = (
+        f"no P table: sampled {sampled.INTERACTIONS:,} steps, "
+        f"{found.coverage:.1%} of state-actions tried"
+    )
+    return Task(name, found.mdp, note=note, first=first)
+
+
+def time_limit(env: gymnasium.Env) -> int | None:
+    """Where its episodes are cut off: by its spec, or by a wrapper."""
+    while isinstance(env, gymnasium.Wrapper):
+        if isinstance(env, TimeLimit):
+            return env._max_episode_steps
+        env = env.env
+    return env.spec.max_episode_steps if env.spec else None
 
 
 def room_size(name: str) -> int | None:

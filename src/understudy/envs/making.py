@@ -14,14 +14,15 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Dict, Discrete, Tuple
 from gymnasium.wrappers import FlattenObservation
 
+from understudy.core import extras
 from understudy.core.errors import UserError
 from understudy.envs.guard import Guard, calling, first_line, plain
-from understudy.envs.registration import ROOMS
+from understudy.envs.registration import ROOMS, SPECS
 
 
 def continuous(name: str) -> bool:
     """Whether `name` is an environment whose observations are not a list of states."""
-    known = name in gymnasium.registry or ":" in name
+    known = name in gymnasium.registry or name in SPECS or ":" in name
     if not known:
         return False
     with contextlib.closing(make(name)) as env:
@@ -32,7 +33,7 @@ def make(name: str, **options: Any) -> gymnasium.Env:
     """`gymnasium.make`, and environments that are registered nowhere, as 'module:Class'. What is
     seen as a dictionary or a tuple is made a vector, where Gymnasium knows how."""
     with _explained(name):
-        return _vectors(Guard(_make(name, **options), name))
+        return guarded_vectors(_make(name, **options), name)
 
 
 def again(spec: EnvSpec, name: str, **options: Any) -> gymnasium.Env:
@@ -41,7 +42,9 @@ def again(spec: EnvSpec, name: str, **options: Any) -> gymnasium.Env:
         return Guard(gymnasium.make(spec, **options), name)
 
 
-def _vectors(env: gymnasium.Env) -> gymnasium.Env:
+def guarded_vectors(made: gymnasium.Env, name: str) -> gymnasium.Env:
+    """An environment behind its guard, and what it shows as a vector where Gymnasium knows how."""
+    env = Guard(made, name)
     if isinstance(env.observation_space, Dict | Tuple):
         with contextlib.suppress(NotImplementedError):  # words, graphs: the learner refuses them
             return FlattenObservation(env)
@@ -50,6 +53,8 @@ def _vectors(env: gymnasium.Env) -> gymnasium.Env:
 
 def _make(name: str, **options: Any) -> gymnasium.Env:
     _quieten(name)
+    if name in SPECS:
+        return gymnasium.make(SPECS[name], **options)
     module, _, attribute = name.partition(":")
     if not attribute or attribute in gymnasium.registry:
         return gymnasium.make(name, **options)
@@ -81,9 +86,14 @@ def _explained(name: str) -> Iterator[None]:
     except (UserError, KeyboardInterrupt):
         raise
     except gymnasium.error.DependencyNotInstalled as error:
-        raise UserError(f"{named} needs a package: {first_line(error)}.") from None
+        known = next((m for m in extras.EXTRAS if m.lower() in str(error).lower()), None)
+        told = f"{named} needs a package: {first_line(error)}."
+        raise UserError(extras.sentence(known, named) if known else told) from None
+    except ModuleNotFoundError as error:
+        told = f"{named} cannot be made: {first_line(error)}."
+        raise (extras.explained(error) or UserError(told)) from error
     except gymnasium.error.UnregisteredEnv as error:
-        known = [*gymnasium.registry, *(f"EmptyRoom-{n}x{n}" for n in ROOMS)]
+        known = [*gymnasium.registry, *SPECS, *(f"EmptyRoom-{n}x{n}" for n in ROOMS)]
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f"did you mean {close[0]}?" if close else "use EmptyRoom-5x5 or a Gymnasium id."
         raise UserError(

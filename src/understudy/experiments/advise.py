@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from understudy.core.errors import UserError
-from understudy.experiments import console, figures, store
+from understudy.experiments import console, store
+from understudy.experiments.figures import drawing
 from understudy.theory import advisor
 from understudy.theory.advisor import Advice
 from understudy.theory.bounds import Sizes
@@ -98,7 +99,7 @@ def draw(advice: Advice, path: Path) -> None:
         "estimation": "#009E73",
         "total": "#000000",
     }
-    with matplotlib.rc_context(figures.STYLE):
+    with matplotlib.rc_context(drawing.STYLE):
         figure = Figure(figsize=(7.6, 3.4), layout="constrained")
         panels = figure.subplots(1, 2, sharey=True)
         for panel, kind in zip(panels, ("paper", "sharp"), strict=True):

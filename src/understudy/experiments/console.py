@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from rich.console import Console
@@ -46,6 +46,28 @@ def bar() -> Progress:
         transient=True,
         disable=not err.is_terminal,  # a log needs no bar, nor the blank line it would leave
     )
+
+
+@contextlib.contextmanager
+def watching(
+    env: str, total: int, done: int, expert_return: float | None
+) -> Iterator[Callable[[int, Mapping[str, Any] | None], None]]:
+    """A run with networks as it goes: its interactions, and its return beside the expert's."""
+    with bar() as shown:
+        task = shown.add_task(f"{env}, interactions", total=total)
+        shown.update(task, completed=done)
+
+        def tell(n: int, row: Mapping[str, Any] | None) -> None:
+            if row is not None:
+                told = f"return {row['return']:,.0f}"
+                if expert_return and expert_return > 0:
+                    told += f", {row['return'] / expert_return:.0%} of the expert's"
+                shown.update(task, description=f"{env}, {told}, interactions")
+                if not err.is_terminal:
+                    say(f"{n:,} interactions: {told}")
+            shown.update(task, completed=n)
+
+        yield tell
 
 
 def working(what: str) -> contextlib.AbstractContextManager[object]:

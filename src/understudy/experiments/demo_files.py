@@ -20,7 +20,8 @@ from understudy.demos.writing import Format, write
 from understudy.envs import catalog, empty_room
 from understudy.envs import making as kind
 from understudy.envs.guard import calling, first_line
-from understudy.experiments import console, figures, store
+from understudy.experiments import console, store
+from understudy.experiments.figures import drawing
 
 LONGEST = 12  # lines of a table of dimensions
 
@@ -219,7 +220,7 @@ def plot(source: str, out: Path) -> Path:
     demos, _ = find(source)
     if out.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise UserError(f"The picture {out} has no known suffix; choose .png, .pdf or .svg.")
-    with matplotlib.rc_context(figures.STYLE), store.output_folder(out.parent):
+    with matplotlib.rc_context(drawing.STYLE), store.output_folder(out.parent):
         figure = Figure(figsize=(7.2, 5.4), layout="constrained")
         (episodes, reward), (where, what) = figure.subplots(2, 2)
         _episodes(episodes, demos)

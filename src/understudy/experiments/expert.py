@@ -12,9 +12,10 @@ import numpy as np
 
 from understudy.core.demonstrations import Demonstrations
 from understudy.core.errors import UserError
+from understudy.core.precision import double
 from understudy.demos import minari
 from understudy.envs import catalog
-from understudy.experiments import deep_run as rehearsal
+from understudy.experiments import deep_run
 from understudy.learners.deep import acting, sac, scaling
 from understudy.learners.deep import asking as worlds
 from understudy.learners.deep.actor_critic import Tuning, usual_entropy
@@ -22,40 +23,48 @@ from understudy.learners.deep.collect import Act
 from understudy.learners.deep.config import ExpertConfig, check_expert, refuse_too_large_expert
 from understudy.learners.deep.evaluation import FIRST_SEED
 from understudy.learners.deep.policy import Policy
+from understudy.learners.deep.rehearsal import Method, Schedule
 from understudy.learners.deep.scaling import Scaling
-from understudy.learners.finite import keys_of
+from understudy.learners.seeds import check_seed
 
 
+@double
 def expert(
     env: str,
     config: ExpertConfig,
     *,
     seed: int = 0,
     out: Path | None = None,
-    checkpoint: float = rehearsal.SECONDS,
+    checkpoint: float = deep_run.SECONDS,
     restart: bool = False,
 ) -> dict[str, Any]:
     """Train, write the run's folder and a Minari dataset in it, and return the summary. With
     `restart`, what the folder holds of this run is moved aside first."""
     check_expert(config)
-    keys_of([seed])
-    request = {"method": "sac", "env": env, "seed": seed, "config": dataclasses.asdict(config)}
+    check_seed(seed)
+    request = {
+        "kind": "networks",
+        "method": "sac",
+        "env": env,
+        "seed": seed,
+        "config": dataclasses.asdict(config),
+    }
     with contextlib.closing(catalog.make(env)) as world:
         border = scaling.of_spaces(world, env)
         shapes = (world.observation_space.shape or (), world.action_space.shape or ())
         refuse_too_large_expert(config, border.observations, border.actions)
         minari.refuse_unwritable(world)  # now, not when all is learned
         worlds.try_out(world)
-    return rehearsal.rehearse(
+    return deep_run.in_folder(
         out,
         request,
         lambda: soft_actor_critic(border, config, seed=seed),
-        rehearsal.Stage(
+        deep_run.Stage(
             functools.partial(catalog.make, env),
             border,
             lambda actor: Policy(actor, border, env, *shapes),
         ),
-        rehearsal.Schedule(
+        Schedule(
             config.interactions,
             config.marks,
             config.episodes,
@@ -86,7 +95,7 @@ def demonstrate(env: str, out: Path, draft: Path, played: Demonstrations) -> dic
     return {"demos": str(out / written.relative_to(draft))}
 
 
-def soft_actor_critic(border: Scaling, config: ExpertConfig, *, seed: int) -> rehearsal.Method:
+def soft_actor_critic(border: Scaling, config: ExpertConfig, *, seed: int) -> Method:
     """SAC with its usual target entropy."""
     S, A = border.observations, border.actions
     tuning = Tuning(
@@ -129,4 +138,4 @@ def soft_actor_critic(border: Scaling, config: ExpertConfig, *, seed: int) -> re
         )
         return state, vars(info) if updates else {}
 
-    return rehearsal.Method(state, config.fresh, act, step, lambda state: state.agent.actor)
+    return Method(state, config.fresh, act, step, lambda state: state.agent.actor)

@@ -9,6 +9,7 @@ import numpy as np
 
 from understudy.core import occupancy as occupancies
 from understudy.core.model import theory_scale
+from understudy.core.precision import double
 from understudy.experiments import runs
 from understudy.learners import linear
 from understudy.learners.finite import AnyProblem, Plan
@@ -35,6 +36,7 @@ class Outcome(NamedTuple):
         return jax.tree.map(lambda x: np.asarray(x[i]), self)
 
 
+@double
 def record(
     folder: Path,
     request: Mapping[str, Any],
@@ -53,6 +55,7 @@ def record(
     return summary
 
 
+@double
 def rows(planned: Plan, returns: np.ndarray, regret: Regret | None) -> list[dict[str, Any]]:
     """A row a mark of one run: interactions, updates, the return, and the regret, term by term."""
     listed = []
@@ -82,6 +85,7 @@ def feasible(problem: AnyProblem) -> bool:
     return float(occupancies.flow_gap(problem.mdp, expert)) < FLOW_TOLERANCE
 
 
+@double
 def ledger(regret: Regret, planned: Plan, problem: AnyProblem) -> dict[str, Any]:
     """The regret at the end of one run, each term beside its bounds."""
     H, S, A = problem.mdp.shape

@@ -3,13 +3,16 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.table import Table
 
 from understudy.core.errors import UserError
-from understudy.experiments import figures, paper, rates, store, stored_runs, verdicts
-from understudy.experiments.stored_runs import StoredRun
+from understudy.experiments import store, stored_runs
+from understudy.experiments.figures import fig1, fig2, fig3, linear
+from understudy.experiments.figures.figure import part
+from understudy.experiments.figures.figure import quick as made_quick
 from understudy.experiments.sweeps import sweep_run
+
+FIGURES = {f.name: f for f in (fig1.FIGURE, fig2.FIGURE, fig3.FIGURE, linear.FIGURE)}
 
 
 def reproduce(
@@ -24,24 +27,18 @@ def reproduce(
 ) -> dict[str, Any]:
     """Run the figure's sweep into `out` where it is not done yet, and return its document. With
     `restart`, runs that are damaged or have failed are moved aside first."""
-    asked = paper.FIGURES[name]
-    asked = paper.quick(asked) if quick else asked
-    asked = paper.part(asked, windows, seeds, episodes)
+    figure = FIGURES[name]
+    asked = made_quick(figure.sweep) if quick else figure.sweep
+    asked = part(asked, windows, seeds, episodes)
     out = out or Path("runs") / asked.name
     refuse_another_figure(out / "verdicts.json", asked.name)
     done = sweep_run.run(asked, out, restart=restart)
     stored = [stored_runs.read(Path(folder)) for folder in done.pop("folders")]
-    if name == "linear":
-        if len(rates.covered(stored)) < len(stored):
-            raise UserError(f"A run in {out} has no regret; take its folder away to run it anew.")
-        rates.draw(stored, out / name)
-        judged = rates.claims(stored)
-    else:
-        figures.curves(stored, out / name, band="stderr" if name == "fig2" else "std")
-        judged = verdicts.CLAIMS[name](verdicts.Curves(stored))
+    judged = figure.claims(stored)
+    figure.draw(stored, out / name)
     sampled = asked.config.episodes
-    judged_by = f"{sampled} sampled episodes" if sampled else "exact returns"
-    rule = f"mean over seeds of {'the AIL regret' if name == 'linear' else judged_by}"
+    returns = f"{sampled} sampled episodes" if sampled else "exact returns"
+    rule = f"mean over seeds of {figure.judged_by if figure.judged_by != 'returns' else returns}"
     store.write_json(
         out / "verdicts.json", {"figure": asked.name, "rule": rule, "verdicts": judged}
     )
@@ -68,35 +65,14 @@ def refuse_another_figure(verdicts: Path, name: str) -> None:
     """A folder has the verdicts of one figure."""
     there = store.read_json(verdicts, "The verdicts'").get("figure") if verdicts.exists() else name
     if there != name:
-        raise UserError(f"The folder {verdicts.parent} holds the figure '{there}'; choose --out.")
+        raise UserError(
+            f"The folder {verdicts.parent} holds the figure '{there}'; choose another (--out)."
+        )
 
 
-def table(name: str, stored: list[StoredRun]) -> Table:
+def table(name: str, stored: list[stored_runs.StoredRun]) -> Table:
     """The figure's numbers."""
-    return rates.table(stored) if name == "linear" else return_table(stored)
-
-
-def return_table(stored: list[StoredRun]) -> Table:
-    """Mean return over seeds at a few interactions, a block an environment."""
-    end = stored[0].interactions[-1]
-    shown = [at for at in paper.SHOWN if end / 50 <= at <= end]
-    t = Table(title="Return after so many interactions (mean over seeds)")
-    t.add_column("environment (expert)")
-    t.add_column("N", justify="right")
-    for at in shown:
-        t.add_column(f"@{at:,}", justify="right")
-    for env, cells in figures.by_panel(stored).items():
-        t.add_section()
-        for place, (window, cell) in enumerate(cells.items()):
-            label = "" if place else f"{verdicts.small(env)} ({number(cell[0].expert_return)})"
-            means = [np.mean([run.at(at) for run in cell]) for at in shown]
-            t.add_row(label, window, *(number(float(mean)) for mean in means))
-    return t
-
-
-def number(value: float) -> str:
-    """6.20, or 8,154 where hundredths say nothing."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"
+    return FIGURES[name].table(stored)
 
 
 def verdict_table(judged: list[dict[str, Any]]) -> Table:

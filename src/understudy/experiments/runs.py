@@ -17,6 +17,7 @@ import importlib.resources
 import json
 import platform
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def short(env: str) -> str:
 
 def identity(request: Mapping[str, Any]) -> str:
     """A stable hash of what was asked: the same on every machine and in every version."""
-    asked = {name: value for name, value in request.items() if name != YOUNGER}
+    asked = {name: value for name, value in request.items() if name not in YOUNGER}
     canonical = json.dumps(asked, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
@@ -98,12 +99,23 @@ def playable(run: Path, named: str, given: str | None) -> str:
     return given or named
 
 
-def method(folder: Path) -> str | None:
-    """By which method the run learned; None in a finite MDP, or where there is no run."""
-    try:
-        return store.read_json(folder / "config.json", "The run's").get("method")
-    except UserError:
-        return None
+def kind(folder: Path) -> str:
+    """Which kind of learner the run in a folder is of."""
+    return kind_of(store.read_json(folder / "config.json", "The run's"))
+
+
+def kind_of(config: Mapping[str, Any]) -> str:
+    """The same from a run's config. Older ones do not say it, but have a method or none."""
+    method = config.get("method")
+    older = {None: "tables", "counts": "tables", "linear": "features"}
+    found = config.get("kind", older.get(method, "networks") if _hashable(method) else "networks")
+    if found not in ("tables", "features", "networks"):
+        raise UserError(f"A run's config says that its kind is {found!r:.60}; there is none.")
+    return found
+
+
+def _hashable(value: Any) -> bool:
+    return value is None or isinstance(value, str)
 
 
 def done(folder: Path) -> bool:
@@ -145,7 +157,9 @@ def begin(folder: Path, request: Mapping[str, Any]) -> None:
     """An empty run, in place of what a stopped one left; whatever else is there stays."""
     folder.mkdir(parents=True, exist_ok=True)
     if (stands := standing.settle(folder, request)) != "new":
-        raise UserError(f"The folder {folder} holds a run that is {stands} already; choose --out.")
+        raise UserError(
+            f"The folder {folder} holds a run that is {stands} already; choose another (--out)."
+        )
     standing.clear(folder)
     store.write_json(folder / own.CONFIG, {**request, "versions": versions()})
 
@@ -158,7 +172,9 @@ def recording(folder: Path, request: Mapping[str, Any]) -> Iterator[Path]:
     with store.room_for(folder):
         folder.mkdir(parents=True, exist_ok=True)
         if (stands := standing.settle(folder, request)) != "new":
-            raise UserError(f"The folder {folder} holds a run that is {stands}; choose --out.")
+            raise UserError(
+                f"The folder {folder} holds a run that is {stands}; choose another (--out)."
+            )
         standing.clear(folder)
         with store.together(folder) as draft:
             begin(draft, request)
@@ -200,6 +216,19 @@ def finish(
         with store.whole(folder / "replay.safetensors") as draft:
             save_file(dict(replay), draft)
     mark(folder, summary)
+
+
+def copy(source: Path, folder: Path) -> None:
+    """A finished run's files to another folder, where there is no run yet."""
+    summary(source)  # refuses what has not finished
+    store.still(folder)
+    with store.room_for(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        if there := own.found(folder):
+            raise UserError(f"The folder {folder} holds {there[0]} already; choose another.")
+        with store.together(folder) as draft:
+            for name in own.found(source):
+                shutil.copyfile(source / name, draft / name)
 
 
 def mark(folder: Path, summary: Mapping[str, Any], *, beside: Path | None = None) -> None:

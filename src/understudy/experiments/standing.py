@@ -12,9 +12,9 @@ from understudy.experiments import console, store
 from understudy.experiments import run_files as own
 from understudy.experiments.run_files import CHECKPOINT, CONFIG, FAILED, MARKER, METRICS, RESULTS
 
-# Of the demonstrations' rewards, by which runs are measured: older runs do not say it, and keep
-# their names.
-YOUNGER = "shown_rewards"
+# What older runs do not say, and so is no part of a run's name: the demonstrations' rewards, by
+# which runs are measured, and the kind of its learner.
+YOUNGER = ("shown_rewards", "kind")
 Standing = Literal["new", "stopped", "failed", "done"]
 
 
@@ -61,7 +61,9 @@ def settle(folder: Path, request: Mapping[str, Any]) -> Standing:
     if config is None:
         raise own.Damaged(folder, f"its {CONFIG} cannot be read")
     if not asks(config, request):
-        raise UserError(f"The folder {folder} holds another run ({CONFIG}); choose --out.")
+        raise UserError(
+            f"The folder {folder} holds another run ({CONFIG}); choose another folder (--out)."
+        )
     if MARKER in names:
         if why := own.amiss(folder, own.read(folder / MARKER)):
             raise own.Damaged(folder, why)
@@ -87,7 +89,7 @@ def asks(config: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
     """Whether a run's config is of this request, whatever versions it ran with."""
     there = {k: v for k, v in config.items() if k != "versions"}
     asked = store.plain(request)
-    return there == {k: v for k, v in asked.items() if k != YOUNGER or YOUNGER in there}
+    return there == {k: v for k, v in asked.items() if k not in YOUNGER or k in there}
 
 
 def failure(folder: Path) -> str | None:
@@ -111,7 +113,9 @@ def move_aside(folder: Path, request: Mapping[str, Any]) -> Path | None:
     names = own.found(folder)
     config = own.read(folder / CONFIG)
     if config is not None and not asks(config, request):
-        raise UserError(f"The folder {folder} holds another run ({CONFIG}); choose --out.")
+        raise UserError(
+            f"The folder {folder} holds another run ({CONFIG}); choose another folder (--out)."
+        )
     if request.get("method") == "sac":
         names += own.datasets(folder)
     if not names:

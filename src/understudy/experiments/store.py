@@ -70,7 +70,7 @@ def workplace(path: Path) -> Iterator[Path]:
                 fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise Occupied(
-                    f"Another process is at work in {path}; wait for it, or choose --out."
+                    f"Another process is at work in {path}; wait, or choose another folder (--out)."
                 ) from None
             except OSError:  # a file system without locks
                 pass

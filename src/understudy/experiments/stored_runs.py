@@ -23,7 +23,6 @@ import numpy as np
 from understudy.core.errors import UserError
 from understudy.experiments import runs
 from understudy.experiments.standing import YOUNGER
-from understudy.learners.baselines.methods import TITLES
 from understudy.learners.config import Config, as_option
 from understudy.learners.deep.config import DeepConfig
 
@@ -61,9 +60,14 @@ class StoredRun:
     @property
     def asked(self) -> dict[str, Any]:
         """The request beside environment, seed and config; what only some requests have is None."""
-        apart = ("env", "seed", "config", YOUNGER)
+        apart = ("env", "seed", "config", *YOUNGER)
         flat = {k: v for k, v in self.request.items() if k not in apart}
         return {"method": None, "thin": None} | flat
+
+    @property
+    def kind(self) -> str:
+        """Of its learner."""
+        return runs.kind_of(self.request)
 
     @property
     def window(self) -> str:
@@ -155,7 +159,7 @@ def _damaged(folder: Path, reason: str) -> UserError:
 
 def _request(config: dict[str, Any]) -> dict[str, Any]:
     """What a run was asked must be what could have been asked."""
-    deep = config.get("method") in TITLES
+    deep = runs.kind_of(config) == "networks"
     name(config["env"], "env", longest=200)
     whole(config["seed"], "seed", -(2**63))
     if not (deep and config["horizon"] is None):

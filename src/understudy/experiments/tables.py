@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy.core.errors import UserError
-from understudy.experiments import figures
+from understudy.experiments.figures import averages, palette
+from understudy.experiments.figures.cells import settings as settings_of
 from understudy.experiments.runs import identity
 from understudy.experiments.stored_runs import StoredRun
-from understudy.learners.baselines.methods import TITLES
 from understudy.learners.config import Config
 from understudy.learners.deep.config import PRESETS
 
@@ -44,7 +44,7 @@ def rows(runs: Sequence[StoredRun]) -> list[Row]:
     if not runs:
         raise UserError("There are no finished runs to tabulate.")
     once = {identity(run.request): run for run in runs}.values()
-    flat = {id(run): figures.settings(run) for run in once}
+    flat = {id(run): settings_of(run) for run in once}
     names = sorted({name for settings in flat.values() for name in settings})
     shown = "shown"  # a fingerprint of the demonstrations, which differ by environment
     varied = [n for n in names if len({s.get(n) for s in flat.values()}) > 1 and n != shown]
@@ -55,7 +55,7 @@ def rows(runs: Sequence[StoredRun]) -> list[Row]:
         values = zip(varied, settings[id(run)], usual, strict=True)
         differs = {name: value for name, value, most in values if value != most}
         cells.setdefault((run.env, _told(differs)), []).append(run)
-    order = sorted(cells, key=lambda cell: (cell[0], figures.natural(cell[1])))
+    order = sorted(cells, key=lambda cell: (cell[0], palette.natural(cell[1])))
     return [_row(env, setting, cells[env, setting]) for env, setting in order]
 
 
@@ -81,7 +81,7 @@ def _row(env: str, setting: str, cell: list[StoredRun]) -> Row:
         seeds=len(cell),
         expert=None if shares else float(np.mean([run.expert_return for run in cell])),
         began=float(np.mean([R[0] for R in y])),
-        along=tuple(float(figures.interquartile_mean(x[:, None])[0]) for x in at),
+        along=tuple(float(averages.interquartile_mean(x[:, None])[0]) for x in at),
         worst=float(at[-1].min()),
         lowest=min(float(R[len(R) // 2 :].min()) for R in y),
         near=tuple(run.near(NEAR) for run in cell),
@@ -100,10 +100,10 @@ def _told(settings: dict[str, str]) -> str:
 
 def shared(runs: Sequence[StoredRun]) -> str:
     """Where all runs differ alike from the defaults, or from the preset `fast`."""
-    deep = runs[0].request.get("method") in TITLES
+    deep = runs[0].kind == "networks"
     usual = vars(PRESETS["fast"] if deep else Config())
     preset = {k: json.dumps(v) for k, v in usual.items()}
-    flat = [figures.settings(run) for run in runs]
+    flat = [settings_of(run) for run in runs]
     same = {
         name: value
         for name, value in flat[0].items()

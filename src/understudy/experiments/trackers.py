@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from understudy.core.errors import UserError
+from understudy.core import extras
 from understudy.experiments import console, runs, store
 
 Tracker = Literal["tensorboard", "wandb"]
@@ -41,10 +41,7 @@ def tracking(names: Sequence[Tracker], folder: Path, request: Mapping[str, Any])
 def refuse_missing(names: Sequence[Tracker]) -> None:
     """Before any work is spent."""
     for name in names:
-        if importlib.util.find_spec(name) is None:
-            raise UserError(
-                f"--track {name} needs a package; install it with: pip install 'understudy[{name}]'"
-            )
+        extras.refuse_missing(f"--track {name}", name)
 
 
 def replay(names: Sequence[Tracker], folder: Path) -> None:

@@ -15,19 +15,43 @@ from gymnasium.spaces import Box, Discrete
 from understudy.core import vector_features as basis
 from understudy.core.demonstrations import Demonstrations
 from understudy.core.errors import UserError
+from understudy.core.precision import double
 from understudy.core.vector_features import FeatureMap
 from understudy.demos import reading, recording, scripted
 from understudy.envs import catalog, wide_grid
+from understudy.envs.given import given
 from understudy.experiments import console, runs, standing, store
 from understudy.learners import vectors
 from understudy.learners.config import VectorConfig, as_option, check_vectors
-from understudy.learners.finite import keys_of
+from understudy.learners.seeds import check_seed
+from understudy.learners.staged import FeaturePolicy
 
+KIND = "features"
 METHOD = "linear"
 WIDER = 5.0  # times the demonstrations' range, where the space has no limits
 GRID = "understudy/WideGrid-v0"
 
 
+@dataclasses.dataclass(frozen=True)
+class Learned:
+    """A run on features that has ended, and what is to be written of it."""
+
+    request: dict[str, Any]
+    summary: dict[str, Any]
+    rows: list[dict[str, Any]]  # of metrics
+    policy: FeaturePolicy
+    reward: np.ndarray
+
+    def write(self, folder: Path) -> dict[str, Any]:
+        """The run's folder; the summary as it says it."""
+        summary = {**self.summary, "run": str(folder)}
+        with runs.recording(folder, self.request) as draft:
+            runs.append(draft, self.rows)
+            runs.finish(draft, {"policy": self.policy.weights, "reward": self.reward}, summary)
+        return summary
+
+
+@double
 def train(
     env: str,
     features: str,
@@ -41,79 +65,124 @@ def train(
 ) -> dict[str, Any]:
     """Learn, write the run's folder, and return its summary. With `restart`, what the folder holds
     of this run is moved aside first."""
-    keys_of([seed])
-    with contextlib.closing(catalog.make(env)) as world:
-        limit = world.spec.max_episode_steps if world.spec else None
-        if limit is not None and config.horizon > limit:
-            raise UserError(f"--horizon is {config.horizon}; episodes of {env} end at {limit}.")
-        check_spaces(world)
+    check_seed(seed)
+    task = given(env)
+    with contextlib.closing(task.make(None)) as world:
         shown = choose_expert(env, world, demos, demonstrations, seed=seed)
-        low, high = limits(world, shown)
-        phi = feature_map(env, features, world, low, high)
-        out = out or runs.default(f"{env}-{METHOD}", seed)
-        request = {
-            "env": env,
-            "horizon": config.horizon,
-            "seed": seed,
-            "method": METHOD,
-            "features": features,
-            "low": low.tolist(),
-            "high": high.tolist(),
-            "demos": demos,
-            "demonstrations": demonstrations,
-            "config": dataclasses.asdict(config),
-        }
-        with store.workplace(out), console.bar() as bar:
-            if standing.prepare(out, request, restart=restart, tables=True) == "done":
-                console.say(f"The run in {out} has ended already.")
-                return runs.summary(out)
-            running = bar.add_task(f"{env}, interactions", total=config.interactions)
-            begun = time.perf_counter()
-
-            def progress(done: int, mean: float) -> None:
-                name = f"{env}, interactions (return {mean:.1f})"
-                bar.update(running, completed=done, description=name)
-
-            result = vectors.imitate(world, phi, shown, config, seed=seed, progress=progress)
-            farthest = reach(config, limit)
-            played = vectors.play(
-                world, phi, result.policy, horizon=farthest, episodes=20, seed=seed
-            )
-            summary = {
-                "return": float(played.mean()),
-                "expert_return": float(shown.returns.mean()),
-                "interactions": int(result.interactions[-1]),
-                "iterations": len(result.returns),
-                "features": phi.size,
-                "seed": seed,
-                "run": str(out),
-                "seconds": round(time.perf_counter() - begun, 3),
-                "env": env,
-            }
-            rows = [
-                {"interactions": int(n), "updates": k, "return": float(r)}
-                for k, (n, r) in enumerate(zip(result.interactions, result.returns, strict=True), 1)
-            ]
-            with runs.recording(out, request) as draft:
-                runs.append(draft, rows)
-                weights = {"policy": result.policy, "reward": result.reward}
-                runs.finish(draft, weights, summary)
-    return summary
+        return in_folder(
+            out or runs.default(f"{env}-{METHOD}", seed),
+            task.name,
+            world,
+            features,
+            shown,
+            config,
+            seed=seed,
+            restart=restart,
+            demos=demos,
+            demonstrations=demonstrations,
+        )
 
 
-@dataclasses.dataclass(frozen=True)
-class Stored:
-    """A run's policy, and what it takes to play it."""
+def prepare(
+    env: str,
+    world: gymnasium.Env,
+    features: str,
+    shown: Demonstrations,
+    config: VectorConfig,
+    *,
+    seed: int,
+    **named: Any,
+) -> tuple[dict[str, Any], FeatureMap, int]:
+    """The run's identity, its features, and how far its policy can be played."""
+    limit = world.spec.max_episode_steps if world.spec else None
+    if limit is not None and config.horizon > limit:
+        raise UserError(f"--horizon is {config.horizon}; episodes of {env} end at {limit}.")
+    check_spaces(world)
+    low, high = limits(world, shown)
+    request = {
+        "kind": KIND,
+        "env": env,
+        "horizon": config.horizon,
+        "seed": seed,
+        "method": METHOD,
+        "features": features,
+        "low": low.tolist(),
+        "high": high.tolist(),
+        **named,
+        "config": dataclasses.asdict(config),
+    }
+    return request, feature_map(env, features, world, low, high), reach(config, limit)
 
-    env: str
-    policy: np.ndarray
-    phi: FeatureMap
-    horizon: int  # as far as it can be played
-    expert_return: float
+
+def in_folder(
+    out: Path,
+    env: str,
+    world: gymnasium.Env,
+    features: str,
+    shown: Demonstrations,
+    config: VectorConfig,
+    *,
+    seed: int,
+    restart: bool = False,
+    progress: Callable[[int, float], object] = lambda n, mean: None,
+    **named: Any,
+) -> dict[str, Any]:
+    """Learn, and write the run's folder, but where it is there already."""
+    request, _, _ = prepare(env, world, features, shown, config, seed=seed, **named)
+    with store.workplace(out), console.bar() as bar:
+        if standing.prepare(out, request, restart=restart, tables=True) == "done":
+            console.say(f"The run in {out} has ended already.")
+            return runs.summary(out)
+        running = bar.add_task(f"{env}, interactions", total=config.interactions)
+
+        def told(done: int, mean: float) -> None:
+            name = f"{env}, interactions (return {mean:.1f})"
+            bar.update(running, completed=done, description=name)
+            progress(done, mean)
+
+        learned = learn(env, world, features, shown, config, seed=seed, progress=told, **named)
+        return learned.write(out)
 
 
-def load(run: Path, env: str | None = None) -> Stored:
-    """A finished run's policy, checked. `env` is the user's word for the environment."""
+def learn(
+    env: str,
+    world: gymnasium.Env,
+    features: str,
+    shown: Demonstrations,
+    config: VectorConfig,
+    *,
+    seed: int,
+    progress: Callable[[int, float], object] = lambda n, mean: None,
+    **named: Any,
+) -> Learned:
+    """Learn, and write nothing."""
+    request, phi, farthest = prepare(env, world, features, shown, config, seed=seed, **named)
+    begun = time.perf_counter()
+    result = vectors.imitate(world, phi, shown, config, seed=seed, progress=progress)
+    played = vectors.play(world, phi, result.policy, horizon=farthest, episodes=20, seed=seed)
+    summary = {
+        "return": float(played.mean()),
+        "expert_return": float(shown.returns.mean()),
+        "interactions": int(result.interactions[-1]),
+        "iterations": len(result.returns),
+        "features": phi.size,
+        "seed": seed,
+        "seconds": round(time.perf_counter() - begun, 3),
+        "env": env,
+    }
+    rows = [
+        {"interactions": int(n), "updates": k, "return": float(r)}
+        for k, (n, r) in enumerate(zip(result.interactions, result.returns, strict=True), 1)
+    ]
+    shape = world.observation_space.shape or ()
+    policy = FeaturePolicy(result.policy, phi, env, farthest, shape)
+    return Learned(request, summary, rows, policy, result.reward)
+
+
+@double
+def load(run: Path, env: str | None = None) -> tuple[FeaturePolicy, float]:
+    """A finished run's policy, checked, and its expert's return. `env` is the user's word for the
+    environment."""
     asked, told = store.read_json(run / "config.json", "The run's"), runs.summary(run)
     try:
         given = {k: as_option(k, v, VectorConfig) for k, v in dict(asked["config"]).items()}
@@ -139,7 +208,12 @@ def load(run: Path, env: str | None = None) -> Stored:
         raise UserError(f"The policy of {run} has no weights for {phi.size} features.")
     if not (np.abs(policy) <= 1e30).all():
         raise UserError(f"The policy of {run} has weights that are NaN or infinite.")
-    return Stored(env, policy, phi, reach(config, limit), expert)
+    return FeaturePolicy(policy, phi, env, reach(config, limit), low.shape), expert
+
+
+def policy(run: Path, env: str | None = None) -> FeaturePolicy:
+    """A stored policy, to act with."""
+    return load(run, env)[0]
 
 
 def reach(config: VectorConfig, limit: int | None) -> int:
@@ -147,27 +221,28 @@ def reach(config: VectorConfig, limit: int | None) -> int:
     return limit if limit and config.stages == "shared" else config.horizon
 
 
+@double
 def evaluate(run: Path, *, episodes: int, seed: int, env: str | None = None) -> dict[str, Any]:
     """Play the stored policy."""
     if episodes < 1:
         raise UserError(f"--episodes is {episodes}; it must be at least 1.")
-    keys_of([seed])
-    stored = load(run, env)
-    with contextlib.closing(catalog.make(stored.env)) as world:
+    check_seed(seed)
+    policy, expert_return = load(run, env)
+    with contextlib.closing(catalog.make(policy.env)) as world:
         played = vectors.play(
             world,
-            stored.phi,
-            stored.policy,
-            horizon=stored.horizon,
+            policy.phi,
+            policy.weights,
+            horizon=policy.horizon,
             episodes=episodes,
             seed=seed,
         )
     return {
         "run": str(run),
-        "env": stored.env,
+        "env": policy.env,
         "return": float(played.mean()),
         "return_std": float(played.std()),
-        "expert_return": stored.expert_return,
+        "expert_return": expert_return,
         "episodes": episodes,
         "seed": seed,
     }

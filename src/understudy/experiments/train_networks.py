@@ -3,42 +3,50 @@ demonstrations and its run."""
 
 import contextlib
 import dataclasses
-import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import gymnasium
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from understudy.core.demonstrations import Demonstrations
 from understudy.core.errors import UserError
+from understudy.core.precision import double
 from understudy.demos import rollout, shipped
 from understudy.demos.reading import read
 from understudy.envs import catalog
-from understudy.experiments import console, runs, standing, store, trackers
-from understudy.experiments import deep_run as rehearsal
+from understudy.envs.given import Given, given
+from understudy.experiments import console, deep_run, runs, store, trackers
 from understudy.experiments.trackers import Tracker
 from understudy.learners.baselines.methods import Method, check_used
-from understudy.learners.deep import absorbing, acting, clone, drill, learner, scaling
-from understudy.learners.deep import asking as worlds
+from understudy.learners.deep import as_method, asking, learner, scaling
 from understudy.learners.deep import policy as policies
 from understudy.learners.deep.absorbing import Absorbing
-from understudy.learners.deep.actor import actor
-from understudy.learners.deep.actor_critic import Transitions, transitions
-from understudy.learners.deep.collect import Act
 from understudy.learners.deep.config import DeepConfig, check_deep, refuse_too_large
-from understudy.learners.deep.learner import Settings
+from understudy.learners.deep.expert_points import expert_points, kept
 from understudy.learners.deep.policy import Policy
-from understudy.learners.deep.scaling import Scaling
-from understudy.learners.finite import keys_of
+from understudy.learners.deep.rehearsal import Method as Rehearsed
+from understudy.learners.deep.rehearsal import Schedule
+from understudy.learners.seeds import check_seed
 
-FAR = 1e12  # in the networks' units; some thousand times farther off, and they answer with NaN
+KIND = "networks"
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A run that is ready to begin."""
+
+    request: dict[str, Any]
+    begin: Callable[[], Rehearsed]
+    stage: deep_run.Stage
+    schedule: Schedule
+    expert_return: float
+
+
+@double
 def train(
     env: str,
     config: DeepConfig,
@@ -50,53 +58,92 @@ def train(
     horizon: int | None = None,
     seed: int = 0,
     out: Path | None = None,
-    checkpoint: float = rehearsal.SECONDS,
+    checkpoint: float = deep_run.SECONDS,
     track: Sequence[Tracker] = (),
     restart: bool = False,
 ) -> dict[str, Any]:
     """Learn, write the run's folder, and return its summary. With `restart`, what the folder holds
     of this run is moved aside first."""
     check_deep(config)
-    check_used(method, config)
+    check_seed(seed)
     trackers.refuse_missing(track)
-    keys_of([seed])
-    settings = learner.settle(config)
-    shown = demonstrations(env, demos, trajectories)
-    request = asked(env, config, shown, method, demos, trajectories, thin, horizon, seed)
-    with contextlib.closing(make(env, config, horizon)) as world:
-        border, plain = scaling.of_spaces(world, env), world.unwrapped
-        shapes = (plain.observation_space.shape or (), plain.action_space.shape or ())
-        refuse_too_large(config, border.observations, border.actions)
-        expert, border = expert_points(shown, world, border, config, env, thin)
-        worlds.try_out(world)
-
-    def begin() -> rehearsal.Method:
-        if method == "bc":
-            ends = np.cumsum([len(rows) for rows in kept(shown, thin)])
-            return cloning_alone(expert, border, settings, ends, seed=seed)
-        return imitation(expert, border, settings, learner_of(method), seed=seed)
-
-    return rehearsal.rehearse(
+    ready = prepare(
+        given(env),
+        demonstrations(env, demos, trajectories),
+        config,
+        method=method,
+        demos=demos,
+        trajectories=trajectories,
+        thin=thin,
+        horizon=horizon,
+        seed=seed,
+        checkpoint=checkpoint,
+    )
+    return deep_run.in_folder(
         out,
-        request,
-        begin,
-        rehearsal.Stage(
-            functools.partial(make, env, config, horizon),
-            border,
-            lambda actor: Policy(actor, border, env, *shapes, config.absorbing),
-            lanes=config.envs,
-        ),
-        rehearsal.Schedule(
-            0 if method == "bc" else config.interactions,
-            config.marks,
-            config.episodes,
-            keep_best=False,
-            checkpoint_seconds=checkpoint,
-        ),
-        expert_return=float(shown.returns.mean()),
+        ready.request,
+        ready.begin,
+        ready.stage,
+        ready.schedule,
+        expert_return=ready.expert_return,
         track=track,
         restart=restart,
     )
+
+
+def prepare(
+    env: Given,
+    shown: Demonstrations,
+    config: DeepConfig,
+    *,
+    method: Method = "mdpo",
+    demos: str | None = None,
+    trajectories: int | None = None,
+    thin: int | None = None,
+    horizon: int | None = None,
+    seed: int = 0,
+    checkpoint: float = deep_run.SECONDS,
+) -> Prepared:
+    """Check all of it, and try the environment out; nothing is written or learned yet."""
+    check_deep(config)
+    check_used(method, config)
+    check_seed(seed)
+    settings = learner.settle(config)
+    request = asked(env.name, config, shown, method, demos, trajectories, thin, horizon, seed)
+
+    def make() -> gymnasium.Env:
+        world = env.make(horizon)
+        return Absorbing(world) if config.absorbing else world
+
+    with contextlib.closing(make()) as world:
+        border, plain = scaling.of_spaces(world, env.name), world.unwrapped
+        shapes = (plain.observation_space.shape or (), plain.action_space.shape or ())
+        refuse_too_large(config, border.observations, border.actions)
+        expert, border = expert_points(shown, world, border, config, env.name, thin)
+        asking.try_out(world)
+
+    def begin() -> Rehearsed:
+        with console.working("cloning the expert"):
+            if method == "bc":
+                ends = np.cumsum([len(rows) for rows in kept(shown, thin)])
+                return as_method.cloning_alone(expert, border, settings, ends, seed=seed)
+            learns = as_method.learner_of(method)
+            return as_method.imitation(expert, border, settings, learns, seed=seed)
+
+    stage = deep_run.Stage(
+        make,
+        border,
+        lambda actor: Policy(actor, border, env.name, *shapes, config.absorbing),
+        lanes=config.envs,
+    )
+    schedule = Schedule(
+        0 if method == "bc" else config.interactions,
+        config.marks,
+        config.episodes,
+        keep_best=False,
+        checkpoint_seconds=checkpoint,
+    )
+    return Prepared(request, begin, stage, schedule, float(shown.returns.mean()))
 
 
 def asked(
@@ -113,12 +160,13 @@ def asked(
     """The run's identity."""
     thinned = {} if thin is None else {"thin": thin}
     return {
+        "kind": KIND,
         "method": method,
         "env": env,
         "seed": seed,
         "demos": demos,
         "shown": fingerprint(*shown.observations, *shown.actions, np.array(shown.terminated)),
-        standing.YOUNGER: fingerprint(*shown.rewards),
+        "shown_rewards": fingerprint(*shown.rewards),
         "trajectories": trajectories,
         **thinned,
         "horizon": horizon,
@@ -126,11 +174,7 @@ def asked(
     }
 
 
-def make(env: str, config: DeepConfig, horizon: int | None) -> gymnasium.Env:
-    world = catalog.make(env, horizon=horizon)
-    return Absorbing(world) if config.absorbing else world
-
-
+@double
 def evaluate(
     run: Path, *, episodes: int = 10, seed: int = 0, env: str | None = None
 ) -> dict[str, Any]:
@@ -156,6 +200,11 @@ def evaluate(
         "episodes": episodes,
         "seed": seed,
     }
+
+
+def policy(run: Path, env: str | None = None) -> Policy:
+    """A stored policy, to act with; it asks no environment."""
+    return policies.load(run)
 
 
 def stored(run: Path, env: str | None) -> tuple[Policy, str, int | None]:
@@ -197,139 +246,3 @@ def fingerprint(*arrays: np.ndarray) -> str:
     for array in arrays:
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:12]
-
-
-def kept(shown: Demonstrations, thin: int | None) -> list[np.ndarray]:
-    """The steps of each demonstration that are shown: all, or every so many from a random one on,
-    as is usual since Ho & Ermon (2016)."""
-    lengths = [len(actions) for actions in shown.actions]
-    if thin is None:
-        return [np.arange(length) for length in lengths]
-    if not 1 <= thin <= min(lengths):
-        raise UserError(
-            f"--thin is {thin}; it must be from 1 to {min(lengths)}, the shortest demonstration."
-        )
-    first = np.random.default_rng(0).integers(thin, size=len(lengths))
-    return [np.arange(f, length, thin) for f, length in zip(first, lengths, strict=True)]
-
-
-def expert_points(
-    shown: Demonstrations,
-    world: gymnasium.Env,
-    border: Scaling,
-    config: DeepConfig,
-    env: str,
-    thin: int | None = None,
-) -> tuple[Transitions, Scaling]:
-    """The demonstrations in the networks' units, and the scaling that they set."""
-    if config.absorbing:
-        shown = absorbing.of_demonstrations(shown)
-    rows = kept(shown, thin)
-    obs, after, action = (
-        np.concatenate([episode[of + i] for episode, i in zip(episodes, rows, strict=True)])
-        for episodes, of in ((shown.observations, 0), (shown.observations, 1), (shown.actions, 0))
-    )
-    if len(action) < 2:
-        raise UserError(f"The demonstrations of {env} have one step in all; give more.")
-    border.check(obs, action, world, env)
-    if config.normalise:
-        border = scaling.standardised(border, obs, absorbing=config.absorbing)
-    last = np.concatenate(
-        [
-            (i == len(actions) - 1) & ended
-            for i, actions, ended in zip(rows, shown.actions, shown.terminated, strict=True)
-        ]
-    )
-    points = border.obs(obs), border.encode(action), border.obs(after), last
-    for name, values in zip(("observation", "action", "observation"), points[:3], strict=True):
-        if not (np.abs(values) < FAR).all():
-            raise UserError(
-                f"The demonstrations of {env} have an {name} that is too far off for the networks "
-                f"({np.abs(values).max():g} in their units); scale or bound what they show."
-            )
-    return Transitions(*map(jnp.asarray, points)), border
-
-
-def warmed(config: DeepConfig, n: int) -> bool:
-    """Whether the actor moves after so many interactions."""
-    if config.warmup is not None:
-        return n >= config.warmup
-    return n >= (min(5_000, config.interactions / 10) if config.warm_start == "clone" else 1_000)
-
-
-def learner_of(method: Method) -> Any:
-    """The module of a method: its `init` and its `step`."""
-    if method == "sqil":
-        from understudy.learners.baselines import sqil
-
-        return sqil
-    if method == "iq-learn":
-        from understudy.learners.baselines import iq_learn
-
-        return iq_learn
-    return learner  # the rest differ in options
-
-
-def imitation(
-    expert: Transitions, border: Scaling, settings: Settings, player: Any, *, seed: int
-) -> rehearsal.Method:
-    """A learner as a method of a rehearsal."""
-    config = settings.config
-    settings = learner.fitted(settings, border.actions, discrete=border.discrete)
-    key, cloning, practising = jax.random.split(jax.random.key(seed), 3)
-    state = player.init(
-        settings, border.observations, border.actions, discrete=border.discrete, key=key
-    )
-    if config.warm_start == "clone":
-        with console.working("cloning the expert"):
-            actor = clone.clone(state.agent.actor, expert.obs, expert.action, key=cloning)
-            state = learner.begin_with(state, jax.block_until_ready(actor))
-
-    drilled = player is learner and learner.drilled(config)
-
-    def act(state: Any, n: int) -> Act:
-        actor = state.agent.actor
-        if drilled:
-            actor = drill.practising(actor, n // settings.fresh)
-        return acting.sampling(actor, practising, n)
-
-    def step(state: Any, practised: dict[str, np.ndarray], n: int) -> tuple[Any, dict[str, Any]]:
-        state, info = player.step(
-            state,
-            transitions(practised),  # the learner never sees the environment's reward
-            expert,
-            settings=settings,
-            moving=warmed(config, n),
-        )
-        return state, vars(info)
-
-    each = settings.fresh // config.envs
-
-    def strayed(state: Any) -> Sequence[int]:
-        return drill.impatient(state.strayed) if drilled else ()
-
-    return rehearsal.Method(state, each, act, step, lambda state: state.average, strayed)
-
-
-def cloning_alone(
-    expert: Transitions, border: Scaling, settings: Settings, ends: np.ndarray, *, seed: int
-) -> rehearsal.Method:
-    """Behavioural cloning, which is over before any practice."""
-    from understudy.learners.baselines import cloning
-
-    initialising, fitting = jax.random.split(jax.random.key(seed))
-    fresh = actor(
-        border.observations,
-        border.actions,
-        (settings.config.hidden,) * clone.DEPTH,
-        discrete=border.discrete,
-        key=initialising,
-    )
-    held_out = cloning.hold_out(ends)
-    with console.working("cloning the expert"):
-        fitted = cloning.cloned(fresh, expert.obs, expert.action, held_out, key=fitting)
-    return rehearsal.Method(fitted, 1, _never, _never, lambda state: state)
-
-
-def _never(*_: Any) -> Any:
-    raise AssertionError("cloning does not practise")

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,19 @@ from understudy.core.demonstrations import Demonstrations
 from understudy.core.errors import UserError
 from understudy.core.linear_mdp import LinearMDP
 from understudy.core.mdp import MDP
+from understudy.core.precision import double
+from understudy.core.types import Occupancy
 from understudy.demos import reading, rollout
 from understudy.envs import catalog
-from understudy.experiments import console, runs, standing, store
-from understudy.experiments import outcome as account
+from understudy.experiments import console, outcome, runs, standing, store
 from understudy.learners.config import Config
-from understudy.learners.finite import expert_occupancy, imitate, keys_of, plan, pose
+from understudy.learners.finite import AnyProblem, Plan, expert_occupancy, imitate, plan, pose
 from understudy.learners.linear import Rewards
+from understudy.learners.seeds import check_seed
+from understudy.learners.staged import TablePolicy
+
+KIND = "tables"
+Shown = Demonstrations | Occupancy | np.ndarray | None  # whom to imitate; None: the optimum
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +41,25 @@ class Expert:
     demonstrations: int | None = None
 
 
+@dataclasses.dataclass(frozen=True)
+class Learned:
+    """A run with tables that has ended, and what is to be written of it."""
+
+    request: dict[str, Any]
+    summary: dict[str, Any]
+    planned: Plan
+    problem: AnyProblem
+    outcome: outcome.Outcome
+
+    def write(self, folder: Path) -> dict[str, Any]:
+        """The run's folder; the summary as it says it."""
+        summary = {**self.summary, "run": str(folder)}
+        return outcome.record(
+            folder, self.request, summary, self.planned, self.problem, self.outcome
+        )
+
+
+@double
 def train(
     env: str,
     config: Config,
@@ -48,64 +74,108 @@ def train(
 ) -> dict[str, Any]:
     """Learn, write the run's folder, and return its summary. With `restart`, what the folder holds
     of this run is moved aside first."""
-    keys_of([seed])
+    check_seed(seed)
     task = catalog.find(env, horizon=horizon, seed=seed)
     shown = choose_expert(task, asked, seed=seed)
     where = with_features(task, features)
-    planned = plan(where, config)
-    d_E = expert_occupancy(task.mdp, shown)
-    best, optimal_return = mdps.optimum(task.mdp, task.mdp.reward)
-    # The true expert is known only where its demonstrations were sampled here.
-    truth = mdps.occupancy(task.mdp, best) if asked.demonstrations else None
-    out = out or runs.default(task.name, seed)
-    request = {
-        "env": task.name,
-        "horizon": task.mdp.horizon,
-        "seed": seed,
-        **dataclasses.asdict(asked),
-        "config": dataclasses.asdict(config),
-    }
+    named: dict[str, Any] = dataclasses.asdict(asked)
     if features is not None:
-        request |= {"features": features, "rewards": rewards}
+        named |= {"features": features, "rewards": rewards}
+    # The true expert is known only where its demonstrations were sampled here.
+    best, _ = mdps.optimum(task.mdp, task.mdp.reward)
+    truth = mdps.occupancy(task.mdp, best) if asked.demonstrations else None
     if task.note:
         console.err.print(f"{task.name}: {task.note}")
+    return in_folder(
+        out or runs.default(task.name, seed),
+        task,
+        where,
+        shown,
+        config,
+        request(task, config, seed, **named),
+        truth=truth,
+        rewards=rewards,
+        restart=restart,
+    )
 
+
+def request(task: catalog.Task, config: Config, seed: int, **named: Any) -> dict[str, Any]:
+    """The run's identity."""
+    ordered = {"env": task.name, "horizon": task.mdp.horizon, "seed": seed}
+    features = {name: named.pop(name) for name in ("features", "rewards") if name in named}
+    return {"kind": KIND, **ordered, **named, "config": dataclasses.asdict(config), **features}
+
+
+def in_folder(
+    out: Path,
+    task: catalog.Task,
+    where: MDP | LinearMDP,
+    shown: Shown,
+    config: Config,
+    request: Mapping[str, Any],
+    *,
+    truth: Any = None,
+    rewards: Rewards = "ball",
+    restart: bool = False,
+    progress: Callable[[int], object] = lambda n: None,
+) -> dict[str, Any]:
+    """Learn, and write the run's folder, but where it is there already."""
+    planned = plan(where, config)
     with store.workplace(out), console.bar() as bar:
         if standing.prepare(out, request, restart=restart, tables=True) == "done":
             console.say(f"The run in {out} has ended already.")
             return runs.summary(out)
         total = planned.iterations * planned.protocol.fresh
         running = bar.add_task(f"{task.name}, interactions", total=total)
-        begun = time.perf_counter()
-        result = imitate(
-            where,
-            d_E,
-            config,
-            truth=truth,
-            rewards=rewards,
-            seeds=[seed],
-            progress=lambda n: bar.update(running, completed=n),
+
+        def told(n: int) -> None:
+            bar.update(running, completed=n)
+            progress(n)
+
+        learned = learn(
+            task, where, shown, config, request, truth=truth, rewards=rewards, progress=told
         )
-        if not np.isfinite(result.policy).all():
-            steps = " and ".join(f"{n} {v:g}" for n, v in account.step_sizes(planned).items())
-            raise UserError(f"The policy became NaN with {steps}; use smaller steps.")
-        summary = {
-            "return": float(result.returns[0, -1]),
-            "expert_return": result.expert_return,
-            "optimal_return": float(optimal_return),
-            "interactions": total,
-            "seed": seed,
-            "run": str(out),
-            "seconds": round(time.perf_counter() - begun, 3),
-            "env": task.name,
-            "iterations": planned.iterations,
-            **account.step_sizes(planned),
-        }
-        only = account.Outcome(
-            result.returns, result.regret, result.glimpse, result.policy, result.reward
-        ).of(0)
-        problem = pose(where, d_E, truth, rewards)
-        return account.record(out, request, summary, planned, problem, only)
+        return learned.write(out)
+
+
+def learn(
+    task: catalog.Task,
+    where: MDP | LinearMDP,
+    shown: Shown,
+    config: Config,
+    request: Mapping[str, Any],
+    *,
+    truth: Any = None,
+    rewards: Rewards = "ball",
+    progress: Callable[[int], object] | None = None,
+) -> Learned:
+    """Learn, and write nothing."""
+    planned, seed = plan(where, config), request["seed"]
+    d_E = expert_occupancy(task.mdp, shown)
+    _, optimal_return = mdps.optimum(task.mdp, task.mdp.reward)
+    begun = time.perf_counter()
+    result = imitate(
+        where, d_E, config, truth=truth, rewards=rewards, seeds=[seed], progress=progress
+    )
+    if not np.isfinite(result.policy).all():
+        steps = " and ".join(f"{n} {v:g}" for n, v in outcome.step_sizes(planned).items())
+        raise UserError(f"The policy became NaN with {steps}; use smaller steps.")
+    summary = {
+        "return": float(result.returns[0, -1]),
+        "expert_return": result.expert_return,
+        "optimal_return": float(optimal_return),
+        "interactions": planned.iterations * planned.protocol.fresh,
+        "seed": seed,
+        "seconds": round(time.perf_counter() - begun, 3),
+        "env": task.name,
+        "iterations": planned.iterations,
+        **outcome.step_sizes(planned),
+        **({} if task.first == (0, 0) else {"first": list(task.first)}),
+    }
+    only = outcome.Outcome(
+        result.returns, result.regret, result.glimpse, result.policy, result.reward
+    ).of(0)
+    return Learned(dict(request), summary, planned, pose(where, d_E, truth, rewards), only)
 
 
 def with_features(task: catalog.Task, features: str | None) -> MDP | LinearMDP:
@@ -138,14 +208,20 @@ def choose_expert(task: catalog.Task, asked: Expert, *, seed: int) -> Demonstrat
     return None if asked.expert == "optimal" else task.demonstrations
 
 
+@double
 def evaluate(
     run: Path, *, episodes: int = 100, seed: int = 0, env: str | None = None
 ) -> dict[str, Any]:
     """The stored policy: its exact value in the table, and played in the real environment."""
     if episodes < 1:
         raise UserError(f"--episodes is {episodes}; it must be at least 1.")
-    keys_of([seed])
+    check_seed(seed)
     request, pi = load(run, env)
+    if request["env"] in ("MDP", "LinearMDP"):
+        raise UserError(
+            f"The run {run} is of an MDP that was given in Python, which no folder holds; use "
+            f"understudy.load_policy({str(run)!r}) there."
+        )
     task = catalog.find(request["env"], horizon=request["horizon"], seed=request["seed"])
     if pi.shape != task.mdp.shape:
         raise UserError(f"The policy has shape {pi.shape}, {task.name} has {task.mdp.shape}.")
@@ -187,9 +263,18 @@ def load(run: Path, env: str | None = None) -> tuple[dict[str, Any], np.ndarray]
         raise UserError(f"{file} is not a policy: its rows must be probabilities that sum to one.")
     if len(pi) != asked["horizon"]:  # before an environment of that horizon is made
         raise UserError(f"{file} has {len(pi)} stages; {config} has {asked['horizon']}.")
-    keys_of([asked["seed"]])
+    check_seed(asked["seed"])
     named = runs.playable(run, asked["env"], env)
     return {**asked, "env": named, "expert_return": float(expert)}, pi
+
+
+def policy(run: Path, env: str | None = None) -> TablePolicy:
+    """A stored policy, to act with."""
+    asked, pi = load(run, env)
+    first = runs.summary(run).get("first", [0, 0])
+    if not (isinstance(first, list) and [type(x) for x in first] == [int, int]):
+        raise UserError(f"{run / runs.MARKER} is not a run's: 'first' is {first!r:.60}.")
+    return TablePolicy(pi, asked["env"], *first)
 
 
 def play(env: str, pi: np.ndarray, horizon: int, episodes: int, *, seed: int) -> np.ndarray:

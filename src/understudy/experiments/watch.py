@@ -5,44 +5,28 @@ import importlib
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Discrete
 from PIL import Image, ImageDraw, ImageFont
 
+from understudy.core import extras
 from understudy.core.errors import UserError
-from understudy.demos import rollout
+from understudy.core.precision import double
 from understudy.envs import catalog
 from understudy.envs import making as kind
 from understudy.envs.guard import calling, first_line, guarded
-from understudy.experiments import console, runs, store
-from understudy.experiments import train_features as linear_train
-from understudy.experiments import train_tables as train
-from understudy.learners import vectors
-from understudy.learners.finite import keys_of
+from understudy.experiments import console, kinds, store
+from understudy.learners.seeds import check_seed
 
 LEAST, MOST = 320, 800  # pixels: smaller frames are enlarged, larger ones reduced
 CAPTION = 24  # pixels above the frame
-SMOOTH = 25  # frames a second that a film of a moving world wants
 
 
-@dataclass(frozen=True)
-class Show:
-    """A stored policy, and how to film it."""
-
-    env: str
-    horizon: int | None
-    play: Callable[[gymnasium.Env, int], Iterator[float]]  # episode i: the return after each step
-    stride: int = 1  # steps per frame
-    fps: int = 8
-    longest: int | None = None  # frames per episode; what comes after is played, not filmed
-
-
+@double
 def watch(
     run: Path,
     out: Path | None = None,
@@ -63,7 +47,7 @@ def watch(
     for name, value, most in (("episodes", episodes, 50), ("seconds", seconds, 600)):
         if not 1 <= value <= most:
             raise UserError(f"--{name} is {value}; it must be from 1 to {most}.")
-    keys_of([seed])
+    check_seed(seed)
     if not run.is_dir():
         raise UserError(f"The run's folder {run} does not exist.")
     if out.is_dir():
@@ -71,12 +55,7 @@ def watch(
     write = write_gif if out.suffix.lower() == ".gif" else mp4_writer()
     returns, frames = [], 0
     with no_display():
-        if (run / "policy.json").exists():
-            show = of_networks(run, seed, seconds, env)
-        elif runs.method(run) == linear_train.METHOD:
-            show = of_features(run, seed, seconds, env)
-        else:
-            show = of_a_table(run, seed, env)
+        show = kinds.of_run(run).show(run, seed, seconds, env)
 
         def film(world: gymnasium.Env) -> Iterator[Image.Image]:
             nonlocal frames
@@ -114,54 +93,6 @@ def watch(
     }
 
 
-def of_features(run: Path, seed: int, seconds: int, env: str | None) -> Show:
-    """A policy on features of vectors, a frame a step."""
-    stored, rng = linear_train.load(run, env), np.random.default_rng([seed, 3])  # as `vectors.play`
-
-    def play(world: gymnasium.Env, i: int) -> Iterator[float]:
-        return vectors.episode(
-            world, stored.phi, stored.policy, horizon=stored.horizon, seed=seed + i, rng=rng
-        )
-
-    return Show(stored.env, None, play, fps=SMOOTH, longest=seconds * SMOOTH)
-
-
-def of_a_table(run: Path, seed: int, env: str | None) -> Show:
-    """A tabular policy, step by step."""
-    request, pi = train.load(run, env)
-    rng = np.random.default_rng(seed)
-    with contextlib.closing(catalog.make(request["env"], horizon=len(pi))) as plain:
-        states, actions = plain.observation_space, plain.action_space
-    if not (isinstance(states, Discrete) and isinstance(actions, Discrete)):
-        raise UserError(f"Environment {request['env']} is not discrete, but the run's policy is.")
-    if actions.n != pi.shape[2] or states.n > pi.shape[1]:
-        raise UserError(
-            f"The policy has {pi.shape[1]} states and {pi.shape[2]} actions, "
-            f"{request['env']} has {states.n} and {actions.n}."
-        )
-
-    def play(world: gymnasium.Env, i: int) -> Iterator[float]:
-        return rollout.play(world, pi, seed=seed + i, rng=rng)
-
-    return Show(request["env"], len(pi), play)
-
-
-def of_networks(run: Path, seed: int, seconds: int, env: str | None) -> Show:
-    """A deep policy, deterministic, in the time of its world."""
-    from understudy.experiments import train_networks as deep_train
-
-    policy, env, horizon = deep_train.stored(run, env)
-    with contextlib.closing(catalog.make(env, horizon=horizon)) as plain:
-        pace = pace_of(plain, env)
-    stride = max(1, round(pace / SMOOTH))
-    fps = max(1, pace // stride)
-
-    def play(world: gymnasium.Env, i: int) -> Iterator[float]:
-        return rollout.follow(world, policy.predict, seed=seed + i)
-
-    return Show(env, horizon, play, stride, fps, longest=seconds * fps)
-
-
 @contextlib.contextmanager
 def no_display() -> Iterator[None]:
     """Let pygame and MuJoCo draw in memory: a machine without a screen has nowhere else."""
@@ -192,12 +123,6 @@ def rendered(env: str, horizon: int | None) -> gymnasium.Env:
     if "gymnasium.envs.mujoco" in str(spec.entry_point):
         options["camera_name"] = "track"  # or whoever runs runs out of the picture
     return kind.again(spec, env, render_mode="rgb_array", disable_env_checker=True, **options)
-
-
-def pace_of(world: gymnasium.Env, env: str) -> int:
-    """Frames a second that the environment draws, if it says so."""
-    with calling(f"Environment {env} cannot be watched; its render_fps is no number"):
-        return min(max(1, int(world.metadata.get("render_fps") or SMOOTH)), 1_000)
 
 
 def frame(world: gymnasium.Env, env: str) -> Image.Image:
@@ -247,12 +172,8 @@ def write_gif(path: Path, pictures: Iterator[Image.Image], fps: int) -> None:
 
 def mp4_writer() -> Any:
     """`write_mp4`, once its extra package is found: before any episode is played."""
-    try:
-        ffmpeg = importlib.import_module("imageio_ffmpeg")
-    except ImportError:
-        raise UserError(
-            "An MP4 needs the package imageio-ffmpeg; install it, or write a .gif."
-        ) from None
+    extras.refuse_missing("An MP4", "imageio_ffmpeg")
+    ffmpeg = importlib.import_module("imageio_ffmpeg")
 
     def write_mp4(path: Path, pictures: Iterator[Image.Image], fps: int) -> None:
         first = next(pictures)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 from understudy.core import mdp as mdps
 from understudy.core import memory, regression, updates
@@ -23,12 +22,14 @@ from understudy.core.errors import UserError
 from understudy.core.linear_mdp import LinearMDP
 from understudy.core.mdp import MDP
 from understudy.core.model import theory_scale
+from understudy.core.precision import double
 from understudy.core.types import Occupancy
 from understudy.learners import linear, loop, tabular
 from understudy.learners.config import Config, check
 from understudy.learners.linear import Rewards
 from understudy.learners.loop import Glimpse
 from understudy.learners.practice import Protocol
+from understudy.learners.seeds import keys_of
 from understudy.learners.tabular import Problem, Settings
 from understudy.theory.bounds import largest_window
 from understudy.theory.ledger import Regret
@@ -48,7 +49,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Result:
+class Batch:
     """A batch of runs, a row a seed."""
 
     interactions: np.ndarray
@@ -69,6 +70,7 @@ class Result:
     """One a row."""
 
 
+@double
 def imitate(
     mdp: MDP | LinearMDP,
     expert: Demonstrations | Occupancy | np.ndarray | None = None,
@@ -78,7 +80,7 @@ def imitate(
     rewards: Rewards = "ball",
     seeds: Sequence[int] = (0,),
     progress: Callable[[int], object] | None = None,
-) -> Result:
+) -> Batch:
     """Learn to act like `expert`: demonstrations, an occupancy, or (None) the optimal policy.
 
     In a linear MDP the reward is φᵀμ, with μ in the set `rewards`; elsewhere it is a table.
@@ -99,7 +101,7 @@ def imitate(
         pieces=20 if progress else 1,
         progress=(lambda k: progress(k * p.protocol.fresh)) if progress else lambda k: None,
     )
-    return Result(
+    return Batch(
         interactions=p.interactions,
         returns=np.asarray(done.returns),
         expert_return=expert_return(problem),
@@ -111,6 +113,7 @@ def imitate(
     )
 
 
+@double
 def pose(
     mdp: MDP | LinearMDP,
     expert: Demonstrations | Occupancy | np.ndarray | None,
@@ -128,26 +131,19 @@ def learner_of(problem: AnyProblem) -> loop.Learner:
     return linear.LEARNER if isinstance(problem, linear.Problem) else tabular.LEARNER
 
 
+@double
 def stack(settings: Settings, runs: int) -> Settings:
     """The same settings for a batch of runs."""
     return jax.tree.map(lambda x: jnp.stack([x] * runs), settings)
 
 
-def keys_of(seeds: Sequence[int]) -> Array:
-    """A key for each seed."""
-    for seed in seeds:
-        if not 0 <= seed < 2**32:
-            raise UserError(f"The seed is {seed}; it must be from 0 to 4,294,967,295.")
-    if not seeds:
-        raise UserError("There are no seeds; give at least one.")
-    return jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
-
-
+@double
 def expert_return(problem: AnyProblem) -> float:
     """J(π_E, r) = Σ_h ⟨d_E, r⟩: for demonstrations, the mean return that they show."""
     return float(jnp.sum(problem.expert * problem.mdp.reward))
 
 
+@double
 def expert_occupancy(mdp: MDP, expert: Demonstrations | Occupancy | np.ndarray | None) -> Occupancy:
     """d_E of whatever stands for the expert."""
     if expert is None:
@@ -181,6 +177,7 @@ def _whole(episodes: list[np.ndarray], name: str) -> list[np.ndarray]:
 # --- from wishes to numbers ----------------------------------------------------------------
 
 
+@double
 def plan(mdp: MDP | LinearMDP, config: Config) -> Plan:
     """Check a config and make it definite."""
     features = mdp if isinstance(mdp, LinearMDP) else None
@@ -288,6 +285,7 @@ def least_reuse(config: Config, points: int | None, slots: int) -> int:
     return 1 if config.batch is not None or points is None else min(4 * points, slots)
 
 
+@double
 def together(plans: Sequence[Plan]) -> tuple[Protocol, list[Settings]]:
     """One protocol for plans that differ in numbers and in the slots of their windows only, and
     the settings of each, their windows widened to the largest."""

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, Float32, Int, Key
 
 from understudy.core import mdp as mdps
 from understudy.core.mdp import MDP
+from understudy.core.precision import double
 from understudy.core.types import Occupancy, Reward
 from understudy.learners import devices, practice
 from understudy.learners.practice import sampled_return
@@ -81,6 +82,7 @@ def glance(problem: Problem, state: Any) -> Glimpse:
     return Glimpse(visits.astype(jnp.float32), reward.astype(jnp.float32))
 
 
+@double
 @eqx.filter_jit
 def start(
     learner: Learner, problem: Problem, protocol: practice.Protocol, *, keys: Key[Array, " batch"]
@@ -99,6 +101,7 @@ def one_clock(state: Any) -> Any:
     return eqx.tree_at(lambda s: s.k, jax.tree.map(lambda _: 0, state), None)
 
 
+@double
 @eqx.filter_jit
 def advance(
     learner: Learner,
@@ -165,6 +168,7 @@ def account(
     return returns, regret, glimpse
 
 
+@double
 def run(
     learner: Learner,
     problem: Problem,

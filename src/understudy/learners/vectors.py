@@ -32,6 +32,7 @@ from understudy.core import window as windows
 from understudy.core.demonstrations import Demonstrations
 from understudy.core.errors import UserError
 from understudy.core.mdp import at
+from understudy.core.precision import double
 from understudy.core.regression import MOST, RIDGE, add
 from understudy.core.updates import ascend, linear_steps, project_ball
 from understudy.core.vector_features import FeatureMap
@@ -269,7 +270,7 @@ def of_demonstrations(phi: FeatureMap, demos: Demonstrations, shape: Shape) -> F
 
 
 @dataclass(frozen=True)
-class Result:
+class Learned:
     """One run: the returns that it practised with, and the weights reached."""
 
     interactions: np.ndarray  # after each iteration
@@ -328,6 +329,7 @@ def plan(phi: FeatureMap, config: VectorConfig) -> tuple[Shape, Numbers]:
     return shape, numbers
 
 
+@double
 def imitate(
     world: gymnasium.Env,
     phi: FeatureMap,
@@ -336,7 +338,7 @@ def imitate(
     *,
     seed: int = 0,
     progress: Callable[[int, float], object] = lambda interactions, mean_return: None,
-) -> Result:
+) -> Learned:
     """Learn to act like `demos` by playing `world`, until the interactions are used up."""
     world = guarded(world)
     shape, numbers = plan(phi, config)
@@ -352,9 +354,10 @@ def imitate(
     at, mean = np.array(curve).T
     if not np.isfinite(np.asarray(state.policy)).all():
         raise UserError("The policy became NaN; use smaller steps (--sigma, --eta).")
-    return Result(at.astype(int), mean, np.asarray(state.policy), np.asarray(state.mu))
+    return Learned(at.astype(int), mean, np.asarray(state.policy), np.asarray(state.mu))
 
 
+@double
 def play(
     world: gymnasium.Env,
     phi: FeatureMap,

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from understudy.core import extras
 from understudy.core.errors import UserError
 from understudy.experiments import console, store
 from understudy.experiments.sweeps.shared_place import Place
@@ -100,12 +101,9 @@ def work_off(
 def joined(cluster: Cluster) -> Iterator[Any]:
     """Ray, connected, for as long as it lasts; a task under way then ends with it."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
-    try:
-        import ray
-    except ImportError:
-        raise UserError(
-            "--on ray needs Ray: pip install 'understudy[ray]', on every node."
-        ) from None
+    extras.refuse_missing("--on ray", "ray")  # on every node
+    import ray
+
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     # Ray starts programs of its own, which JAX's warning of forks is not about.
     warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.core.errors import UserError
-from understudy.experiments import console, runs, standing
-from understudy.experiments import deep_run as rehearsal
+from understudy.experiments import console, deep_run, runs, standing
 from understudy.experiments import train_networks as deep_train
 from understudy.experiments.sweeps import cluster, workers
 from understudy.experiments.sweeps.cluster import Cluster
@@ -22,7 +21,7 @@ from understudy.experiments.sweeps.shared_place import Place
 from understudy.experiments.sweeps.sweep import Failure, Sweep, refuse_failed
 from understudy.learners.deep import learner
 from understudy.learners.deep.config import DeepConfig
-from understudy.learners.finite import keys_of
+from understudy.learners.seeds import keys_of
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ def run(
     sweep: Sweep,
     out: Path,
     on: Cluster | None = None,
-    checkpoint: float = rehearsal.SECONDS,
+    checkpoint: float = deep_run.SECONDS,
     *,
     restart: bool = False,
 ) -> dict[str, Any]:
@@ -59,7 +58,7 @@ def run(
 def work(
     asked: list[Asked],
     on: Cluster | None = None,
-    checkpoint: float = rehearsal.SECONDS,
+    checkpoint: float = deep_run.SECONDS,
     *,
     restart: bool = False,
 ) -> dict[str, Any]:

@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from understudy.core.precision import double
 from understudy.learners import loop
-from understudy.learners.finite import AnyProblem, Plan, keys_of, learner_of, stack, together
+from understudy.learners.finite import AnyProblem, Plan, learner_of, stack, together
 from understudy.learners.loop import Run
 from understudy.learners.practice import Protocol
+from understudy.learners.seeds import keys_of
 from understudy.learners.tabular import Settings
 
 PIECES = 20  # calls per run: how often progress moves and an interrupt is heard
@@ -88,11 +90,13 @@ def run_jobs(
     stop = threading.Event()
     lock = threading.Lock()
 
+    @double  # whose switch is a thread's own
     def compile_one(batch: Batch) -> None:
         # What cannot be compiled is met again, and told, when its jobs are run.
         with contextlib.suppress(*(() if failed is None else (Exception,))):
             batch.run(np.zeros_like(batch.job.plan.marks), progress=lambda k: None)
 
+    @double
     def work(batch: Batch) -> Any:
         plan, seeds, last = batch.job.plan, len(batch.job.seeds), 0
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from understudy.core.errors import UserError
 from understudy.experiments import console, runs
-from understudy.experiments import deep_run as rehearsal
 from understudy.experiments import run_files as own
+from understudy.experiments.run_files import CHECKPOINT
 
 
 @dataclass(frozen=True)
@@ -65,15 +65,15 @@ class Place:
             return  # refused before it began
         files, root = self.open()
         there = f"{root}/{folder.name}"
-        last = (rehearsal.CHECKPOINT, runs.MARKER)
+        last = (CHECKPOINT, runs.MARKER)
         with (
             _reaching(self.url),
             tempfile.TemporaryDirectory(dir=folder.parent, prefix=".") as held,
         ):
             # The checkpoint of now, whatever replaces it while the others are on their way.
-            latest = Path(held) / rehearsal.CHECKPOINT
+            latest = Path(held) / CHECKPOINT
             with contextlib.suppress(FileNotFoundError):
-                os.link(folder / rehearsal.CHECKPOINT, latest)
+                os.link(folder / CHECKPOINT, latest)
             ended = (folder / runs.MARKER).exists()
             files.makedirs(there, exist_ok=True)
             for path in sorted(folder.iterdir()):
@@ -83,8 +83,8 @@ class Place:
                 _put(files, latest, there)
             if ended:
                 _put(files, folder / runs.MARKER, there)
-                if files.exists(f"{there}/{rehearsal.CHECKPOINT}"):
-                    files.rm_file(f"{there}/{rehearsal.CHECKPOINT}")
+                if files.exists(f"{there}/{CHECKPOINT}"):
+                    files.rm_file(f"{there}/{CHECKPOINT}")
 
     @contextlib.contextmanager
     def keeping(self, folder: Path, seconds: float) -> Iterator[None]:

@@ -11,17 +11,18 @@ from typing import Any
 import numpy as np
 
 from understudy.core.errors import UserError
+from understudy.core.precision import double
 from understudy.envs import catalog
-from understudy.experiments import console, runs, standing
-from understudy.experiments import outcome as account
+from understudy.experiments import console, outcome, runs, standing, train_tables
 from understudy.experiments.sweeps import cluster, runner, workers
 from understudy.experiments.sweeps.cluster import Cluster
 from understudy.experiments.sweeps.shared_place import Place
 from understudy.experiments.sweeps.sweep import Failure, Sweep, refuse_failed
 from understudy.experiments.train_tables import Expert, choose_expert
 from understudy.learners.config import Config
-from understudy.learners.finite import Plan, expert_return, keys_of, plan, pose
+from understudy.learners.finite import Plan, expert_return, plan, pose
 from understudy.learners.loop import Run
+from understudy.learners.seeds import keys_of
 
 AT_ONCE = 10  # seeds that share a batch
 
@@ -50,6 +51,7 @@ def run(
     return done
 
 
+@double
 def work(
     sweep: Sweep, out: Path, on: Cluster | None = None, *, restart: bool = False
 ) -> dict[str, Any]:
@@ -79,6 +81,7 @@ def work(
     }
 
 
+@double
 def here(cells: list[Cell], asked: list[Cell]) -> tuple[dict[str, float], list[Failure]]:
     """On this machine, those `asked` of a sweep's cells; the seconds that it took, what failed."""
     failed: dict[Path, str] = {}
@@ -185,13 +188,7 @@ def _cells(sweep: Sweep, out: Path) -> tuple[list[Cell], list[Failure]]:
             planned = plan(where, config)
             for seeds in _chunks(sweep.seeds, AT_ONCE):
                 requests = tuple(
-                    {
-                        "env": task.name,
-                        "horizon": task.mdp.horizon,
-                        "seed": seed,
-                        **dataclasses.asdict(expert),
-                        "config": dataclasses.asdict(config),
-                    }
+                    train_tables.request(task, config, seed, **dataclasses.asdict(expert))
                     for seed in seeds
                 )
                 folders = tuple(out / runs.name(request) for request in requests)
@@ -230,7 +227,7 @@ def _write(cell: Cell, result: Run, failed: dict[Path, str]) -> int:
     reason joins those that failed."""
     job, left = cell.job, cell.left
     expert = expert_return(job.problem)
-    batch = account.Outcome(*result.measured, policy=result.state.pi, reward=result.state.mu)
+    batch = outcome.Outcome(*result.measured, policy=result.state.pi, reward=result.state.mu)
     for i in left:
         one = batch.of(i)
         try:
@@ -246,10 +243,10 @@ def _write(cell: Cell, result: Run, failed: dict[Path, str]) -> int:
             "expert_return": expert,
             "interactions": job.plan.iterations * job.plan.protocol.fresh,
             "iterations": job.plan.iterations,
-            **account.step_sizes(job.plan),
+            **outcome.step_sizes(job.plan),
         }
         try:
-            account.record(cell.folders[i], cell.requests[i], summary, job.plan, job.problem, one)
+            outcome.record(cell.folders[i], cell.requests[i], summary, job.plan, job.problem, one)
         except UserError as error:
             failed[cell.folders[i]] = str(error)
     return len(left)

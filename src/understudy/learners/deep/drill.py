@@ -6,12 +6,15 @@ spread, and has the other four to recover in. And what neither recovers nor ends
 its back, is cut off: the rest of its episode would teach nothing new.
 """
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32, Int
 
 from understudy.learners.deep.actor import Actor
+from understudy.learners.deep.config import DeepConfig
 
 EVERY = 5  # iterations, of which the last is a push
 SPREAD = 0.5  # of a push, before squashing
@@ -41,3 +44,14 @@ def strayed(
 def impatient(strayed: Int[Array, " lanes"]) -> list[int]:
     """The lanes that are to begin anew."""
     return np.flatnonzero(np.asarray(strayed) >= PATIENCE).tolist()
+
+
+def drilling(config: DeepConfig) -> DeepConfig:
+    """To learn from stumbles: twice as many policy steps, and a hold that begins looser
+    (`DRILL_PACE`) and loosens less, for without it the gait itself would change."""
+    return dataclasses.replace(twice_the_steps(config), loosen=config.loosen**0.5)
+
+
+def twice_the_steps(config: DeepConfig) -> DeepConfig:
+    """Of the policy, in each iteration."""
+    return dataclasses.replace(config, policy_steps=2 * config.policy_steps)

@@ -190,7 +190,7 @@ def step(
     critics."""
     config = settings.config
     if drilled(config):
-        settings = settings._replace(config=drilling(config))
+        settings = settings._replace(config=drill.drilling(config))
     # Where episodes end early, the expert's points say what staying alive is worth: they stay.
     elif moving and lost(state, config) and not bool(state.terminates):
         state, settings = let_go(state, settings)
@@ -207,22 +207,12 @@ def lost(state: State, config: DeepConfig) -> bool:
     return config.warm_start == "clone" and float(state.apart) >= LOST
 
 
-def drilling(config: DeepConfig) -> DeepConfig:
-    """To learn from stumbles: twice as many policy steps, and a hold that begins looser
-    (`DRILL_PACE`) and loosens less, for without it the gait itself would change."""
-    return dataclasses.replace(twice_the_steps(config), loosen=config.loosen**0.5)
-
-
-def twice_the_steps(config: DeepConfig) -> DeepConfig:
-    return dataclasses.replace(config, policy_steps=2 * config.policy_steps)
-
-
 def let_go(state: State, settings: Settings) -> tuple[State, Settings]:
     """Away from a clone that is lost: a weaker pull to the policy before, and that one further
     back, more entropy, batches of the agent's own practice, and twice as many of them."""
     config = settings.config
     config = dataclasses.replace(
-        twice_the_steps(config),
+        drill.twice_the_steps(config),
         kl=config.kl / 5,
         anchor=10 * config.anchor,
         demo_share=config.demo_share / 8,

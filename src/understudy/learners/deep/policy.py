@@ -19,6 +19,7 @@ from safetensors.numpy import load_file, save_file
 
 from understudy.core import files
 from understudy.core.errors import UserError
+from understudy.core.precision import double
 from understudy.learners.deep import acting, checkpoint
 from understudy.learners.deep import actor as actors
 from understudy.learners.deep.absorbing import alive
@@ -41,6 +42,7 @@ class Policy:
     action_shape: tuple[int, ...]
     absorbing: bool = False  # trained with the absorbing bit; see `absorbing`
 
+    @double
     def predict(
         self,
         observation: np.ndarray,
@@ -97,6 +99,7 @@ def save(folder: Path, policy: Policy) -> None:
     save_file({k: np.asarray(v, order="C") for k, v in (border | arrays).items()}, folder / TENSORS)
 
 
+@double
 def load(folder: str | Path) -> Policy:
     """Read a policy back, checked."""
     folder = Path(folder)

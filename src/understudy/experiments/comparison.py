@@ -1,0 +1,198 @@
+"""Methods side by side, from stored runs: who is how good when, the table and the figure."""
+
+import dataclasses
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib import ticker
+from matplotlib.figure import Figure
+
+from understudy.experiments.figures import averages, cells, drawing, palette
+from understudy.experiments.stored_runs import StoredRun
+from understudy.learners.baselines import methods
+
+PARTS = (0.1, 0.25, 0.5, 1.0)  # of the budget, where a method is shown
+NEAR = 0.9  # of the expert's return: how soon a method is there ranks it
+DEEP = {"understudy" if name == "mdpo" else name: name for name in methods.TITLES}
+COLOURS = {
+    "understudy": "#D55E00",
+    "bc": "#666666",
+    "gail": "#E69F00",
+    "dac": "#0072B2",
+    "sqil": "#009E73",
+    "iq-learn": "#CC79A7",
+    "importance": "#56B4E9",
+    "oal": "#443300",
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is demonstrated: so many trajectories (None: all there are), every so many steps."""
+
+    trajectories: int | None = None
+    thin: int | None = None
+
+    def __str__(self) -> str:
+        many = "all" if self.trajectories is None else str(self.trajectories)
+        plural = "trajectory" if self.trajectories == 1 else "trajectories"
+        thinned = "" if self.thin is None else f", every {self.thin}th step"
+        return f"{many} {plural}{thinned}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method, from one set of demonstrations, over seeds."""
+
+    shown: str
+    method: str
+    seeds: int
+    shares: tuple[float, ...]  # of the expert's return, interquartile mean at PARTS
+    interval: tuple[float, float]  # of the last, 95 % bootstrap
+    near: tuple[int | None, ...]  # by seed: the interactions to NEAR
+    seconds: float | None  # of a run
+    rank: int = 0
+
+    @property
+    def typical(self) -> float:
+        """The median of `near`; infinite where most seeds never get there."""
+        return float(statistics.median(np.inf if n is None else n for n in self.near))
+
+
+Cells = Mapping[tuple[Shown, str], list[StoredRun]]
+
+
+def ranked(stored: Cells) -> list[Row]:
+    """A row a method, in order: who needs the fewest interactions to NEAR of the expert; of those
+    who never get there, who ends higher."""
+    rows = [_row(str(one), name, cell, budget_of(stored)) for (one, name), cell in stored.items()]
+    listed = []
+    for shown in dict.fromkeys(row.shown for row in rows):
+        of = sorted(
+            (row for row in rows if row.shown == shown), key=lambda r: (r.typical, -r.shares[-1])
+        )
+        listed += [dataclasses.replace(row, rank=i) for i, row in enumerate(of, start=1)]
+    return listed
+
+
+def share(run: StoredRun, R: Any) -> Any:
+    """1 + (R − E)/|E|: the return as a share of the expert's, whatever its sign; the gain where the
+    expert's is zero."""
+    E = run.expert_return
+    return 1 + (R - E) / (abs(E) or 1)
+
+
+def nearest(run: StoredRun, interactions: float) -> float:
+    """The return at the nearest mark: methods that update in larger steps have other marks."""
+    return float(run.returns[np.argmin(np.abs(run.interactions - interactions))])
+
+
+def budget_of(stored: Cells) -> int:
+    """The interactions of those that practise."""
+    return max(int(run.interactions[-1]) for cell in stored.values() for run in cell)
+
+
+def ours_last(stored: Cells) -> list[tuple[tuple[Shown, str], list[StoredRun]]]:
+    """So that ours is seen where curves coincide."""
+    return sorted(stored.items(), key=lambda item: item[0][1] == "understudy")
+
+
+def levels(cell: list[StoredRun], end: int) -> dict[str, np.ndarray]:
+    """A curve over seeds, in shares of the expert's return: its interquartile mean, and the edges
+    of its 95 % bootstrap interval. Without practice it is a level."""
+    x, y = cells.on_common_marks(cell)
+    y = np.stack([share(run, R) for run, R in zip(cell, y, strict=True)])
+    if len(x) == 1:
+        x, y = np.array([0, end]), np.repeat(y, 2, axis=1)
+    middle, low, high = averages.summarise(y, "iqm")
+    return {"x": x, "middle": middle, "low": low, "high": high}
+
+
+def _row(shown: str, name: str, cell: list[StoredRun], budget: int) -> Row:
+    at = [np.array([share(run, nearest(run, part * budget)) for run in cell]) for part in PARTS]
+    low, high = averages.bootstrap_interval(at[-1][:, None])
+    seconds = [run.summary["seconds"] for run in cell if "seconds" in run.summary]
+    return Row(
+        shown=shown,
+        method=name,
+        seeds=len(cell),
+        shares=tuple(float(averages.interquartile_mean(x[:, None])[0]) for x in at),
+        interval=(float(low[0]), float(high[0])),
+        near=tuple(run.near(NEAR) for run in cell),
+        seconds=float(np.mean(seconds)) if seconds else None,
+    )
+
+
+def reached(row: Row) -> str:
+    """The interactions to NEAR, and how many seeds got there if not all or none."""
+    there = sum(n is not None for n in row.near)
+    when = "never" if np.isinf(row.typical) else f"{row.typical:,.0f}"
+    return f"{when} ({there} of {row.seeds})" if 0 < there < row.seeds else when
+
+
+def markdown(rows: Sequence[Row], titles: Mapping[str, str]) -> str:
+    """As it stands in the docs."""
+    parts = [f"{part:.0%}" for part in PARTS]
+    head = ["shown", "method", "seeds", *parts, "95 % interval", f"interactions to {NEAR}",
+            "seconds a run"]  # fmt: skip
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * 2}{'---:|' * (len(head) - 2)}"]
+    for row in rows:
+        cells = [
+            row.shown,
+            f"{row.rank}. {titles[row.method]}",
+            str(row.seeds),
+            *(f"{share:.2f}" for share in row.shares),
+            f"{row.interval[0]:.2f} to {row.interval[1]:.2f}",
+            reached(row),
+            "–" if row.seconds is None else f"{row.seconds:,.0f}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def titles_of(deep: bool) -> dict[str, str]:
+    """Every method with networks, or with tables, by name."""
+    if deep:
+        return {name: methods.TITLES[method] for name, method in DEEP.items()}
+    return methods.TABULAR_TITLES
+
+
+def draw(env: str, stored: Cells, titles: Mapping[str, str], stem: Path) -> Path:
+    """Share of the expert's return against interactions: a panel a set of demonstrations, a curve a
+    method, its interquartile mean in its 95 % bootstrap interval."""
+    shown = list(dict.fromkeys(one for one, _ in stored))
+    end = budget_of(stored)
+    columns = min(len(shown), 3)
+    rows = -(-len(shown) // columns)
+    with matplotlib.rc_context(drawing.STYLE):
+        figure = Figure(
+            figsize=(7.0 if columns > 1 else 4.5, 2.3 * rows + 0.8), layout="constrained"
+        )
+        axes = figure.subplots(rows, columns, squeeze=False, sharey=True)
+        for place, one in zip(axes.flat, shown, strict=False):
+            cells = {name: cell for (of, name), cell in ours_last(stored) if of == one}
+            for name, cell in cells.items():
+                x, middle, low, high = levels(cell, end).values()
+                place.fill_between(x, low, high, color=COLOURS[name], alpha=0.15, lw=0)
+                style = {"bc": "--", "understudy": (0, (4, 1))}.get(name, "-")
+                place.plot(x, middle, ls=style, color=COLOURS[name], lw=1.5, label=titles[name])
+            place.axhline(1, color="black", ls=(0, (3, 3)), lw=1, label="expert", zorder=3)
+            place.set_title(
+                str(one) if len(shown) > 1 else palette.literal(palette.panel_title(env))
+            )
+            place.set_xlim(0, end)
+            place.xaxis.set_major_locator(ticker.MaxNLocator(4, prune="upper"))
+            place.xaxis.set_major_formatter(drawing.thousands(end))
+            place.set_xlabel("interactions")
+        for empty in axes.flat[len(shown) :]:
+            empty.set_visible(False)
+        axes[0, 0].set_ylabel("return / expert's")
+        if len(shown) > 1:
+            figure.suptitle(palette.literal(palette.panel_title(env)), fontsize=10)
+        drawing.legend(figure, axes.flat[: len(shown)], columns=4 if columns > 1 else 2)
+        return drawing.save(figure, stem)[0]

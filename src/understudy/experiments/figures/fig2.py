@@ -1,0 +1,71 @@
+"""Figure 2: networks in three MuJoCo tasks.
+
+The equal estimation budget again, with m = 256; an iteration has at least 8 interactions, for its
+steps are what a run costs, and as many steps whatever N is.
+"""
+
+import functools
+from typing import Any
+
+from understudy.experiments.figures import drawing
+from understudy.experiments.figures.claims import Curves, decide, difference, spread
+from understudy.experiments.figures.figure import Figure, on_curves, return_table
+from understudy.experiments.sweeps.sweep import Sweep
+from understudy.learners.deep.config import DeepConfig
+
+SWEEP = Sweep(
+    name="fig2",
+    envs=("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5"),
+    seeds=(0, 1, 2),
+    config=DeepConfig(interactions=100_000, points=256, marks=20, warm_start="none"),
+    grid={"window, fresh": (("1", 256), ("4", 64), ("32", 8), ("256", 8), ("all", 8))},
+)
+
+
+def claims(curves: Curves) -> list[dict[str, Any]]:
+    """Networks in three MuJoCo tasks: every N > 1 beats N = 1, and a very large one adds little."""
+    reused = [N for N in curves.windows if N != "1"]
+    large = [N for N in reused if N == "all" or int(N) > 32]
+    small_ones = [N for N in reused if N not in large]
+    found = []
+    for task in curves.rooms:
+        by = {N: curves.shares(task, N) for N in curves.windows}
+        gains = {N: difference(by[N], by["1"]) for N in reused}
+        found.append(
+            decide(
+                f"Every N > 1 beats N = 1 in {task}",
+                ", ".join(f"N = {N}: {spread(y)}" for N, y in by.items()),
+                all(gain > 0 for gain, _ in gains.values()),
+                "the share of the expert's return, averaged over the run, is above N = 1's in the "
+                "mean over seeds",
+            )
+        )
+        least = min(small_ones, key=int)
+        gain, error = gains[least]
+        found.append(
+            decide(
+                f"A small N already helps in {task}",
+                f"N = {least} is {gain:+.2f} ± {error:.2f} of the expert above N = 1",
+                gain > 2 * error,
+                f"N = {least} is above N = 1 by more than two standard errors of the difference",
+            )
+        )
+        if not large:
+            continue
+        best, top = (max(some, key=lambda N: by[N].mean()) for some in (small_ones, large))
+        gain, error = difference(by[top], by[best])
+        found.append(
+            decide(
+                f"A very large N gains nothing significant in {task}",
+                f"N = {top} against N = {best}: {gain:+.2f} ± {error:.2f} of the expert",
+                gain <= 2 * error,
+                "the best of the large windows is not above the best of N ≤ 32 by more than two "
+                "standard errors of the difference",
+            )
+        )
+    return found
+
+
+FIGURE = Figure(
+    SWEEP, functools.partial(drawing.curves, band="stderr"), on_curves(claims), return_table
+)

@@ -1,0 +1,1 @@
+"""The report: what stored runs say, on one page."""

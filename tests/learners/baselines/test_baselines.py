@@ -1,0 +1,297 @@
+"""Each baseline does what its paper says it does."""
+
+import dataclasses
+import json
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from random_mdps import random_mdp, random_policy
+from test_deep_runs import SMALL, learn, scripted
+
+from understudy.core import mdp as mdps
+from understudy.core import window as windows
+from understudy.core.demonstrations import Demonstrations
+from understudy.core.errors import UserError
+from understudy.core.model import Counted, occupancy
+from understudy.core.occupancy import policy_of
+from understudy.demos import npz, rollout
+from understudy.envs.empty_room import demonstrations, empty_room
+from understudy.experiments import train_networks as deep_train
+from understudy.learners import tabular
+from understudy.learners.baselines import cloning, iq_learn, methods, sqil
+from understudy.learners.config import Config
+from understudy.learners.deep import actor_critic as players
+from understudy.learners.deep import expert_points, learner
+from understudy.learners.deep.actor_critic import Transitions, Tuning
+from understudy.learners.deep.config import PRESETS
+from understudy.learners.finite import expert_occupancy, imitate, plan, pose, stack
+from understudy.learners.seeds import keys_of
+
+KEY = jax.random.key(0)
+TUNING = Tuning(actor_hidden=(16, 16), critic_hidden=(16, 16), norm=False, critic_rate=1e-2)
+
+
+def some(*shape, key=0):
+    return jax.random.normal(jax.random.key(key), shape, jnp.float32)
+
+
+def points(n, key=0):
+    obs, action = some(n, 3, key=key), jnp.tanh(some(n, 2, key=key + 1))
+    return Transitions(obs, action, some(n, 3, key=key + 2), jnp.zeros(n, bool))
+
+
+@pytest.fixture(scope="module")
+def demos(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demos")
+    npz.write(folder / "Pendulum-v1.npz", scripted("Pendulum-v1"))
+    return folder
+
+
+# --- behavioural cloning -------------------------------------------------------------------------
+
+
+def test_counts_are_the_expert_where_it_goes_and_uniform_elsewhere():
+    mdp = random_mdp(5, 6, 3, 2, staged=True, seed=1)
+    pi = random_policy(mdp, seed=2)
+    d = mdps.occupancy(mdp, pi)
+    unseen = d.at[2, 3].set(0)
+    found = policy_of(unseen)
+    seen = np.asarray(unseen.sum(-1) > 0)
+    np.testing.assert_allclose(found[seen], pi[seen], atol=1e-12)
+    np.testing.assert_allclose(found[~seen], 1 / 3)
+
+
+def test_counts_come_to_the_expert_as_demonstrations_are_added():
+    mdp = random_mdp(5, 6, 3, 2, staged=False, seed=3)
+    pi = random_policy(mdp, seed=4, concentration=2.0)
+    best = float(mdps.value(mdp, pi, mdp.reward))
+    missed = []
+    for episodes in (10, 300, 9_000):
+        shown = rollout.sample(mdp, np.asarray(pi), episodes, seed=5)
+        clone = policy_of(expert_occupancy(mdp, shown))
+        d = mdps.occupancy(mdp, pi)
+        missed.append(float(jnp.sum(d * jnp.abs(clone - pi))))
+    assert missed[2] < missed[1] / 3 < missed[0] / 9  # as 1/√n, 5.5 times less each
+    assert float(mdps.value(mdp, clone, mdp.reward)) == pytest.approx(best, abs=0.05)
+
+
+def cliff(H, states=20):
+    """A road of many look-alike places beside a cliff: action 0 goes on, to any place; action 1
+    falls, for good. A step on the road pays one."""
+    S, fallen = states + 1, states
+    P = np.zeros((1, S, 2, S))
+    P[0, :states, 0, :states] = 1 / states
+    P[0, :states, 1, fallen] = 1
+    P[0, fallen, :, fallen] = 1
+    reward = np.zeros((H, S, 2))
+    reward[:, :states] = 1
+    nu = np.r_[np.full(states, 1 / states), 0]
+    succ = np.broadcast_to(np.arange(S), (1, S, 2, S))
+    return mdps.build(succ, P, horizon=H, nu=nu, reward=reward)
+
+
+def test_cloning_errs_ever_more_on_a_longer_cliff():
+    """Ross & Bagnell (2010): the error compounds, H² and not H."""
+    lost = {}
+    for H in (4, 8, 16):
+        mdp = cliff(H)
+        go_on = jnp.zeros(mdp.shape).at[..., 0].set(1)
+        losses = []
+        for seed in range(10):
+            shown = rollout.sample(mdp, np.asarray(go_on), 60, seed=seed)
+            clone = policy_of(expert_occupancy(mdp, shown))
+            losses.append(H - float(mdps.value(mdp, clone, mdp.reward)))
+        lost[H] = np.mean(losses)
+    assert lost[8] > 3 * lost[4]
+    assert lost[16] > 3 * lost[8]
+
+
+@pytest.mark.slow
+def test_a_network_is_kept_at_its_best_on_what_is_held_out():
+    from understudy.learners.deep.actor import actor
+
+    fresh = actor(3, 2, (32, 32), discrete=False, key=KEY)
+    teacher = actor(3, 2, (32, 32), discrete=False, key=jax.random.key(1))
+    teacher = eqx.tree_at(lambda a: a.net.layers[-1].w, teacher, some(32, 4, key=3))
+    obs = some(400, 3, key=2)
+    action = teacher.at(obs).mode()
+    noisy = action.at[:300].add(0.5 * some(300, 2, key=4))  # to overfit to
+    held_out = np.arange(400) >= 300
+    kept = cloning.cloned(fresh, obs, jnp.clip(noisy, -1, 1), held_out, key=KEY)
+    keys = jax.random.split(KEY, 15_000)
+    optimiser = optax.adam(1e-3)
+    long, _ = cloning.clone.descend(
+        fresh, optimiser.init(fresh), obs[:300], jnp.clip(noisy[:300], -1, 1), keys,
+        optimiser=optimiser,
+    )  # fmt: skip
+
+    def missed(actor):
+        return float(jnp.mean((actor.at(obs[300:]).mode() - action[300:]) ** 2))
+
+    assert missed(kept) < 0.8 * missed(long)
+    assert missed(kept) < 0.3 * missed(fresh)
+
+
+def test_whole_trajectories_are_held_out():
+    assert cloning.hold_out(np.array([3, 5, 9])).tolist() == [False] * 5 + [True] * 4
+    assert cloning.hold_out(np.array([20])).sum() == 2
+
+
+# --- OAL -----------------------------------------------------------------------------------------
+
+
+def test_oals_occupancy_is_that_of_the_counted_model():
+    """Against P̂ written out, with pairs that were never tried."""
+    mdp = random_mdp(5, 6, 3, 2, staged=False, seed=6)
+    pi = random_policy(mdp, seed=7)
+    counts = np.random.default_rng(8).integers(0, 3, mdp.succ.shape)
+    counts[0, 2] = 0
+    P = np.zeros((6, 3, 6))
+    for s, a in np.ndindex(6, 3):
+        n = counts[0, s, a]
+        if n.sum():
+            np.add.at(P[s, a], np.asarray(mdp.succ[0, s, a]), n / n.sum())
+        else:
+            P[s, a] = 1 / 6
+    mass, expected = np.asarray(mdp.nu), []
+    for h in range(5):
+        expected.append(mass[:, None] * np.asarray(pi[h]))
+        mass = np.einsum("sa,sat->t", expected[-1], P)
+    model = Counted(mdp, jnp.asarray(counts, jnp.int32), jnp.zeros(()))
+    np.testing.assert_allclose(occupancy(model, pi), expected, atol=1e-12)
+
+
+def test_oal_with_the_world_in_its_counts_is_exact_imitation():
+    """Where P̂ = P, it is the learner with exact gradients, known transitions and N = 1."""
+    config = Config(window="1", batch=1, gradients="exact", interactions=10 * 20, marks=1)
+    room, shown = empty_room(3), demonstrations(3)
+    p = plan(room, config)
+    exact = imitate(room, shown, config, seeds=[0])
+    problem, settings = pose(room, shown), stack(p.settings, 1)
+    changes = {"known": False, "ledger": False, "gradients": "modelled"}
+    protocol = dataclasses.replace(p.protocol, **changes)
+    state = tabular.start(problem, protocol, keys=keys_of([0]))
+    sure = jnp.round(1e6 * room.prob).astype(jnp.int32)  # enough of the truth to drown practice
+    state = eqx.tree_at(lambda s: s.counts, state, sure[None])
+    settings = dataclasses.replace(settings, bonus=0 * settings.bonus)
+    marks = jnp.array([p.iterations], jnp.int32)
+    ran = tabular.advance(state, problem, settings, protocol, marks, keys=keys_of([0]))
+    np.testing.assert_allclose(ran.state.pi[0], exact.policy[0], atol=1e-4)
+    assert np.abs(exact.policy[0] - 0.2).max() > 0.01  # they went somewhere
+
+
+# --- on-policy GAIL and DAC ----------------------------------------------------------------------
+
+
+def test_gail_sees_its_own_practice_and_no_other():
+    config = methods.options("gail", PRESETS["fast"])
+    settings = learner.settle(config)
+    assert (settings.slots, settings.fresh, config.window) == (1, 512, "1")
+    ours = PRESETS["fast"]
+    assert ours.fresh is not None
+    assert config.policy_steps / 512 == ours.policy_steps / ours.fresh  # as much work
+    assert config.reward_steps / 512 == ours.reward_steps / ours.fresh
+
+
+def test_dac_samples_all_that_was_practised_alike():
+    config = methods.options("dac", PRESETS["fast"])
+    settings = learner.settle(config)
+    k = jnp.asarray(700)
+    recent = learner.reuse(settings)
+    gauge = windows.Gauge(jnp.zeros(()), jnp.ones(()))
+    N = windows.length(recent, settings.adaptive, gauge, k)
+    beta = windows.weights(recent, settings.beta, N, gauge)
+    np.testing.assert_allclose(beta[:700], 1 / 700)
+    assert not beta[700:].any()
+    assert config.absorbing
+    assert settings.tuning.kl == 0
+
+
+# --- SQIL and IQ-Learn ---------------------------------------------------------------------------
+
+
+def test_sqil_pays_the_expert_one_and_practice_nothing():
+    assert sqil.reward(points(2), points(3)).tolist() == [0, 0, 1, 1, 1]
+
+
+def test_sqil_values_the_expert_above_practice():
+    """With γ = 0 its critics regress on that reward alone."""
+    tuning = Tuning(
+        actor_hidden=(16, 16), critic_hidden=(16, 16), norm=False, critic_rate=1e-2, gamma=1e-6
+    )
+    agent = players.init(3, 2, tuning, discrete=False, key=KEY)
+    seen, shown = points(32, key=1), points(32, key=9)
+    fit = jax.jit(sqil.fit, static_argnames="tuning")
+    for i in range(400):
+        agent, _ = fit(agent, seen, shown, tuning, key=jax.random.key(i))
+    Q = [float(agent.critic(b.obs, b.action[None]).mean()) for b in (shown, seen)]
+    assert pytest.approx([1, 0], abs=0.05) == Q
+
+
+def test_iq_learns_objective_has_its_closed_form():
+    """Were r free at each point, −E_E[r] + E_all[r²]/(4c) is least at r = 2c ρ_E/ρ_all: with half
+    of all points the expert's, 4c there and zero at the others."""
+    r, none = jnp.zeros((2, 10), jnp.float32), jnp.zeros((2, 5), jnp.float32)
+    slope = jax.jit(jax.grad(lambda r: iq_learn.objective(r[:, 5:], r, none)))
+    for _ in range(200):
+        r = r - 10 * slope(r)
+    expected = np.where(np.arange(10) >= 5, 4 * iq_learn.CHI, 0)
+    np.testing.assert_allclose(r, np.tile(expected, (2, 1)), atol=1e-3)
+
+
+@pytest.mark.slow
+def test_iq_learn_gives_the_expert_a_reward_and_practice_less():
+    agent = players.init(3, 2, TUNING, discrete=False, key=KEY)
+    seen, shown = points(32, key=1), points(32, key=9)
+    fit = jax.jit(iq_learn.fit, static_argnames="tuning")
+    for i in range(300):
+        agent, _ = fit(agent, seen, shown, TUNING, key=jax.random.key(i))
+
+    def reward(batch):
+        after = players.backup(agent, batch, jnp.zeros(32, jnp.float32), TUNING, key=KEY)
+        return float(jnp.mean(agent.critic(batch.obs, batch.action[None])[:, 0] - after))
+
+    assert reward(shown) > reward(seen) + 0.5
+    # Living costs nothing: with a reward of −1 a step, those who fall at once would do best.
+    assert reward(seen) > -0.2
+
+
+# --- runs ----------------------------------------------------------------------------------------
+
+
+LATER = [pytest.param(method, marks=pytest.mark.slow) for method in ("gail", "dac", "iq-learn")]
+
+
+@pytest.mark.parametrize("method", ["bc", "sqil", *LATER])
+def test_a_baseline_is_a_run_like_any_other(method, demos, tmp_path):
+    usual, config = (methods.options(method, one) for one in (PRESETS["fast"], SMALL))
+    unused = {name: getattr(usual, name) for name in methods.UNUSED.get(method, ())}
+    config = dataclasses.replace(config, **unused)
+    if method == "gail":
+        few = {"interactions": 1_024, "policy_steps": 2, "reward_steps": 2}
+        config = dataclasses.replace(config, **few)
+    summary = learn("Pendulum-v1", demos, tmp_path / "run", config, method=method)
+    rows = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
+    assert np.isfinite(summary["return"])
+    practised = 0 if method == "bc" else config.interactions
+    assert (summary["interactions"], rows[-1]["interactions"]) == (practised, practised)
+    assert json.loads((tmp_path / "run/config.json").read_text())["method"] == method
+    assert np.isfinite(deep_train.evaluate(tmp_path / "run", episodes=1)["return"])
+
+
+def test_a_thinned_demonstration_keeps_true_steps():
+    T = 50
+    obs = [np.arange(T + 1.0)[:, None] + 100 * i for i in range(3)]
+    shown = Demonstrations(
+        obs, [o[:-1] / 1_000 for o in obs], [np.zeros(T)] * 3, [True, False, True]
+    )
+    rows = expert_points.kept(shown, 20)
+    assert all(np.diff(r).tolist() == [20] * (len(r) - 1) and r[0] < 20 for r in rows)
+    assert len({int(r[0]) for r in rows}) > 1  # each from a step of its own
+    assert [len(r) for r in expert_points.kept(shown, None)] == [T] * 3
+    with pytest.raises(UserError, match="--thin is 51"):
+        expert_points.kept(shown, 51)
