@@ -197,6 +197,9 @@ class Expert:
     """The run's folder; runs/expert-ENV-seedSEED if not given."""
     checkpoint: float = 60.0
     """Seconds between checkpoints."""
+    begin: Path | None = None
+    """Begin with the networks of this checkpoint, of the same sizes, and an empty replay; so
+    `results/experts/*/networks.safetensors` are gone on with."""
     restart: Restart = False
     json: Json = False
 
@@ -210,6 +213,7 @@ class Expert:
             out=self.out,
             checkpoint=self.checkpoint,
             restart=self.restart,
+            begin=self.begin,
         )
         console.say(
             f"{summary['env']}: {summary['return']:,.1f} ± {summary['return_std']:.1f} over "

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 
@@ -18,6 +19,7 @@ from understudy.envs import catalog
 from understudy.experiments import deep_run
 from understudy.learners.deep import acting, sac, scaling
 from understudy.learners.deep import asking as worlds
+from understudy.learners.deep import checkpoint as checkpoints
 from understudy.learners.deep.actor_critic import Tuning, usual_entropy
 from understudy.learners.deep.collect import Act
 from understudy.learners.deep.config import ExpertConfig, check_expert, refuse_too_large_expert
@@ -37,9 +39,11 @@ def expert(
     out: Path | None = None,
     checkpoint: float = deep_run.SECONDS,
     restart: bool = False,
+    begin: Path | None = None,
 ) -> dict[str, Any]:
     """Train, write the run's folder and a Minari dataset in it, and return the summary. With
-    `restart`, what the folder holds of this run is moved aside first."""
+    `restart`, what the folder holds of this run is moved aside first. With `begin`, it begins with
+    the networks of a checkpoint, and an empty replay."""
     check_expert(config)
     check_seed(seed)
     request = {
@@ -49,6 +53,10 @@ def expert(
         "seed": seed,
         "config": dataclasses.asdict(config),
     }
+    networks = None
+    if begin is not None:
+        networks = checkpoints.networks(begin)
+        request["begin"] = checkpoints.checksum(networks, "")
     with contextlib.closing(catalog.make(env)) as world:
         border = scaling.of_spaces(world, env)
         shapes = (world.observation_space.shape or (), world.action_space.shape or ())
@@ -58,7 +66,7 @@ def expert(
     return deep_run.in_folder(
         out,
         request,
-        lambda: soft_actor_critic(border, config, seed=seed),
+        lambda: soft_actor_critic(border, config, seed=seed, networks=networks),
         deep_run.Stage(
             functools.partial(catalog.make, env),
             border,
@@ -95,8 +103,15 @@ def demonstrate(env: str, out: Path, draft: Path, played: Demonstrations) -> dic
     return {"demos": str(out / written.relative_to(draft))}
 
 
-def soft_actor_critic(border: Scaling, config: ExpertConfig, *, seed: int) -> Method:
-    """SAC with its usual target entropy."""
+def soft_actor_critic(
+    border: Scaling,
+    config: ExpertConfig,
+    *,
+    seed: int,
+    networks: dict[str, np.ndarray] | None = None,
+) -> Method:
+    """SAC with its usual target entropy; where it has networks to begin with, these act first, and
+    not chance."""
     S, A = border.observations, border.actions
     tuning = Tuning(
         actor_hidden=(config.hidden, config.hidden),
@@ -119,8 +134,12 @@ def soft_actor_critic(border: Scaling, config: ExpertConfig, *, seed: int) -> Me
         key=jax.random.key(seed),
     )
 
+    if networks is not None:
+        agent = checkpoints.fill(state.agent, networks, "The networks to begin with")
+        state = eqx.tree_at(lambda s: s.agent, state, agent)
+
     def act(state: sac.State, n: int) -> Act:
-        if n >= config.explore:
+        if n >= config.explore or networks is not None:
             return acting.sampling(state.agent.actor, state.key, n)
         return acting.exploring(A, state.key, n, discrete=border.discrete)
 

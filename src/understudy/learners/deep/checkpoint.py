@@ -16,6 +16,7 @@ from understudy.core import files
 from understudy.core.errors import UserError
 
 FORMAT = "2"  # 1 had no checksum
+AGENT = "state.agent"  # of the arrays' names, those of networks and optimisers
 
 
 def named(tree: Any) -> dict[str, np.ndarray]:
@@ -56,6 +57,22 @@ def load(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         return json.loads(told["about"]), arrays
     except (OSError, SafetensorError, ValueError, KeyError) as error:
         raise UserError(f"The checkpoint {path} cannot be read: {error}") from None
+
+
+def networks(path: Path) -> dict[str, np.ndarray]:
+    """Of a checkpoint, or of a file that `slim` wrote: the agent's networks and optimisers, which a
+    run can begin with. What it practised is not among them."""
+    _, arrays = load(path)
+    found = {k.removeprefix(AGENT): x for k, x in arrays.items() if k.startswith(AGENT)}
+    if not found:
+        raise UserError(f"The checkpoint {path} has no networks to begin with.")
+    return found
+
+
+def slim(path: Path, out: Path) -> None:
+    """A checkpoint without what was practised: small, and enough to begin with."""
+    told, arrays = load(path)
+    save(out, {k: x for k, x in arrays.items() if k.startswith(AGENT)}, told)
 
 
 def fill(like: Any, arrays: dict[str, np.ndarray], where: str, prefix: str = "") -> Any:
