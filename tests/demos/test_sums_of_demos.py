@@ -7,6 +7,8 @@ import pytest
 from understudy.core.demonstrations import Demonstrations
 from understudy.core.errors import UserError
 from understudy.demos import csv, rollout, scripted
+from understudy.demos.reading import read
+from understudy.demos.writing import write
 from understudy.envs import catalog
 
 
@@ -81,3 +83,10 @@ def test_horizons_have_limits():
     for horizon in (0, 10**6 + 1):
         with pytest.raises(UserError, match="horizon is"):
             catalog.find("EmptyRoom-3x3", horizon=horizon)
+
+
+@pytest.mark.parametrize("name", ["demos.npz", "demos.csv", "dataset"])
+def test_folders_that_are_not_there_are_made(name, tmp_path):
+    shown = Demonstrations([np.zeros((3, 2))], [np.zeros(2)], [np.zeros(2)], [False])
+    write(tmp_path / "new" / "folder" / name, shown)
+    assert len(read(tmp_path / "new" / "folder" / name)) == 1
