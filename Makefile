@@ -18,7 +18,7 @@ test: $(EXTRAS)  ## everything but the slow tests
 test-slow: $(TORCH)  ## the tests that take minutes
 	$(COMPILED) $(BIN)/python -m pytest -q -m "slow or torch"
 
-fuzz: $(EXTRAS)  ## 52,500 spoilt files for the readers; a quarter of an hour
+fuzz: $(EXTRAS)  ## 56,000 spoilt files for the readers; a quarter of an hour
 	UNDERSTUDY_FUZZ=3500 $(COMPILED) $(BIN)/python -m pytest -q tests/demos/test_fuzz.py
 
 mutants: $(EXTRAS)  ## does a test notice 120 small changes to the sources? hours; goes on where it was

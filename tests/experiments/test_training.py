@@ -327,3 +327,67 @@ def test_a_player_records_in_an_environment_by_its_id():
     shown = understudy.record("CartPole-v1", understudy.acting(lambda obs: 1), 2)
     assert isinstance(shown, understudy.Demonstrations)
     assert len(shown) == 2
+
+
+def test_objects_of_one_name_are_told_apart(tmp_path):
+    """A slippery lake and one that is not are both FrozenLake-v1."""
+    config = understudy.Config(interactions=200, ledger=False)
+    lakes = [gymnasium.make("FrozenLake-v1", is_slippery=slippery) for slippery in (True, False)]
+    understudy.train(lakes[0], config=config, out=tmp_path)
+    with pytest.raises(UserError, match="another run"):
+        understudy.train(lakes[1], config=config, out=tmp_path)
+    assert understudy.load_policy(tmp_path).pi.shape == (100, 16, 4)
+    done = command("evaluate", ".", "--episodes", "1", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "was given in Python, not by its name" in done.stderr
+    done = command("evaluate", ".", "--episodes", "1", "--env", "FrozenLake-v1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_run_of_features_is_read_back_without_its_environments_name(tmp_path):
+    config = understudy.VectorConfig(interactions=300, horizon=20)
+    shown = understudy.record("CartPole-v1", understudy.acting(lambda obs: 1), 3)
+    shown = understudy.Demonstrations(shown.observations, shown.actions, shown.rewards, [True] * 3)
+    for _ in range(2):
+        result = understudy.train(
+            lambda: gymnasium.make("CartPole-v1"), shown, config, features="fourier:1", out=tmp_path
+        )
+        assert result.policy.predict(np.zeros(4))[0] in (0, 1)
+
+
+def test_demonstrations_have_the_environments_numbers():
+    """A corridor whose places and moves are numbered from elsewhere than zero."""
+
+    class Elsewhere(Corridor):
+        observation_space = gymnasium.spaces.Discrete(10, start=3)
+        action_space = gymnasium.spaces.Discrete(2, start=5)
+
+        def reset(self, **options):
+            return super().reset(**options)[0] + 3, {}
+
+        def step(self, action):
+            at, *rest = super().step(action - 5)
+            return at + 3, *rest
+
+    shown = understudy.record(
+        gymnasium.wrappers.TimeLimit(Elsewhere(), 12), understudy.acting(lambda s: 6), 1
+    )
+    config = understudy.Config(interactions=3_000, ledger=False)
+    result = understudy.train(Elsewhere(), shown, config)
+    assert result.expert_return == pytest.approx(4)  # in nine steps at the end, where it stays
+    assert result.returns[-1] > 3.6
+    assert result.policy.predict(3)[0] == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"config": SMALL, "features": "fourier:1"}, "leave features out"),
+        ({"config": SMALL, "horizon": 0}, "at least 1"),
+        ({"config": understudy.VectorConfig(), "features": "fourier:1", "demos": np.ones(3)},
+         "features of vectors are learned"),
+    ],
+)  # fmt: skip
+def test_options_that_do_not_fit_are_refused(options, says):
+    with pytest.raises(UserError, match=says):
+        understudy.train("CartPole-v1", **options)

@@ -5,6 +5,7 @@ import copy
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 import gymnasium
@@ -21,6 +22,11 @@ class Given:
 
     name: str
     make: Callable[[int | None], gymnasium.Env]
+    about: str | None = None  # of one that was not given by its name, which alone does not tell it
+
+    def named(self) -> dict[str, str]:
+        """What a run's identity says of it, besides its name."""
+        return {} if self.about is None else {"given": self.about}
 
 
 def given(env: Any) -> Given:
@@ -31,10 +37,12 @@ def given(env: Any) -> Given:
         return Given(env, lambda horizon: catalog.make(env, horizon=horizon))
     if isinstance(env, gymnasium.Env):
         name = _name(env)
-        return Given(name, functools.partial(_again, functools.partial(_copy, env), name))
+        about = plain(f"{env} {env.spec.kwargs if env.spec else ''}".strip())
+        return Given(name, functools.partial(_again, functools.partial(_copy, env), name), about)
     if callable(env):
-        name = _place(env if hasattr(env, "__qualname__") else type(env))
-        return Given(name, functools.partial(_again, functools.partial(_called, env, name), name))
+        name = _place(env if isinstance(env, type | FunctionType) else type(env))
+        make = functools.partial(_again, functools.partial(_called, env, name), name)
+        return Given(name, make, name)
     raise UserError(
         f"The environment is {type(env).__name__}; give an id, a Gymnasium environment, a function "
         f"that makes one, an MDP or a LinearMDP."

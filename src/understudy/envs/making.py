@@ -1,4 +1,5 @@
-"""Which learner an environment is for. Imports Gymnasium alone: the command line asks first."""
+"""Environments by name, behind their guard, with errors that help; and whether one is for networks.
+Imports Gymnasium alone: the command line asks first."""
 
 import contextlib
 import difflib

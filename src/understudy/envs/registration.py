@@ -1,6 +1,6 @@
 """Our environments in Gymnasium's registry, for who wants to make them by `gymnasium.make`.
 
-Nothing is registered unasked: call `understudy.register_envs()`, or name this module, as Gymnasium
+Nothing is registered unasked: call `understudy.register_envs()`, or name `registered`, as Gymnasium
 lets one: `gymnasium.make("understudy.envs.registered:understudy/EmptyRoom-9x9-v0")`. We ourselves
 make them from their specs.
 """

@@ -26,11 +26,11 @@ from understudy.experiments import (
     train_tables,
 )
 from understudy.experiments.comparison import (
-    COLOURS,
     DEEP,
     Cells,
     Shown,
     budget_of,
+    colour_of,
     draw,
     levels,
     markdown,
@@ -95,7 +95,7 @@ def compare(
                 for row in rows
             ],
             "curves": [
-                {"shown": str(one), "title": known[name], "colour": COLOURS[name]}
+                {"shown": str(one), "title": known[name], "colour": colour_of(name)}
                 | {k: np.round(v, 4).tolist() for k, v in levels(cell, budget_of(stored)).items()}
                 for (one, name), cell in ours_last(stored)
             ],

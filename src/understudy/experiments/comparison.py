@@ -31,6 +31,11 @@ COLOURS = {
 }
 
 
+def colour_of(name: str) -> str:
+    """The colour of a method; grey, where it has none yet."""
+    return COLOURS.get(name, "#7F7F7F")
+
+
 @dataclass(frozen=True)
 class Shown:
     """What is demonstrated: so many trajectories (None: all there are), every so many steps."""
@@ -178,9 +183,9 @@ def draw(env: str, stored: Cells, titles: Mapping[str, str], stem: Path) -> Path
             cells = {name: cell for (of, name), cell in ours_last(stored) if of == one}
             for name, cell in cells.items():
                 x, middle, low, high = levels(cell, end).values()
-                place.fill_between(x, low, high, color=COLOURS[name], alpha=0.15, lw=0)
+                place.fill_between(x, low, high, color=colour_of(name), alpha=0.15, lw=0)
                 style = {"bc": "--", "understudy": (0, (4, 1))}.get(name, "-")
-                place.plot(x, middle, ls=style, color=COLOURS[name], lw=1.5, label=titles[name])
+                place.plot(x, middle, ls=style, color=colour_of(name), lw=1.5, label=titles[name])
             place.axhline(1, color="black", ls=(0, (3, 3)), lw=1, label="expert", zorder=3)
             place.set_title(
                 str(one) if len(shown) > 1 else palette.literal(palette.panel_title(env))

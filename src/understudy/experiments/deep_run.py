@@ -187,8 +187,10 @@ def explained(folder: Path, place: Place, each: int) -> Any:
         yield
     except Diverged as error:
         when = f"in iteration {place.interactions // each:,}"
-        told, _ = checkpoint.load(folder / CHECKPOINT)
-        kept = f"the state of {told['interactions']:,} interactions is kept in {CHECKPOINT}"
+        kept = "nothing was kept yet"
+        if (folder / CHECKPOINT).exists():
+            told, _ = checkpoint.load(folder / CHECKPOINT)
+            kept = f"the state of {told['interactions']:,} interactions is kept in {CHECKPOINT}"
         sentence = f"{str(error).rstrip('.')} ({when}; {kept})."
         runs.fail(folder, sentence, interactions=place.interactions)
         raise Diverged(sentence) from error

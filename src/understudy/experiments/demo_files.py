@@ -20,7 +20,7 @@ from understudy.demos.writing import Format, write
 from understudy.envs import catalog, empty_room
 from understudy.envs import making as kind
 from understudy.envs.guard import calling, first_line
-from understudy.experiments import console, store
+from understudy.experiments import console, kinds, store
 from understudy.experiments.figures import drawing
 
 LONGEST = 12  # lines of a table of dimensions
@@ -150,9 +150,7 @@ def _player(player: str, world: gymnasium.Env) -> Player:
 
         return recording.predicting(sb3.load(player, world))
     if Path(player).is_dir():
-        from understudy.learners.deep import policy
-
-        return recording.predicting(policy.load(player))
+        return recording.predicting(kinds.of_run(Path(player)).load(Path(player), None))
     module, _, name = player.partition(":")
     if not name:
         raise UserError(

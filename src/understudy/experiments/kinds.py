@@ -23,8 +23,6 @@ class Kind:
     name: Name
     config: type
     """What a user asks of it."""
-    train: Callable[..., dict[str, Any]]
-    """Learn in a folder, or go on there; the summary."""
     evaluate: Callable[..., dict[str, Any]]
     """Measure a stored policy."""
     load: Callable[[Path, str | None], Any]
@@ -36,7 +34,6 @@ class Kind:
 TABLES = Kind(
     "tables",
     Config,
-    train_tables.train,
     train_tables.evaluate,
     train_tables.policy,
     shows.of_a_table,
@@ -44,7 +41,6 @@ TABLES = Kind(
 FEATURES = Kind(
     "features",
     VectorConfig,
-    train_features.train,
     train_features.evaluate,
     train_features.policy,
     shows.of_features,
@@ -52,7 +48,6 @@ FEATURES = Kind(
 NETWORKS = Kind(
     "networks",
     DeepConfig,
-    train_networks.train,
     train_networks.evaluate,
     train_networks.policy,
     shows.of_networks,

@@ -90,7 +90,17 @@ def versions_of(folder: Path) -> dict[str, str]:
 
 def playable(run: Path, named: str, given: str | None) -> str:
     """The environment to play a run in. Nothing that is loaded may run code, so its folder can name
-    no module; the user can."""
+    no module; the user can. Nor can it tell what was given in Python as an object."""
+    if given is None and "given" in (own.read(run / own.CONFIG) or {}):
+        raise UserError(
+            f"The run {run} is of an environment that was given in Python, not by its name; if "
+            f"'{named}' is the same, say --env {named}."
+        )
+    if given is None and named in ("MDP", "LinearMDP"):
+        raise UserError(
+            f"The run {run} is of an MDP that was given in Python, which no folder holds; use "
+            f"understudy.load_policy({str(run)!r}) there."
+        )
     if given is None and ":" in named:
         raise UserError(
             f"The run {run} is of '{named}', code outside Gymnasium; if you trust it, say "

@@ -13,7 +13,7 @@ from understudy.core.errors import UserError
 from understudy.demos import rollout
 from understudy.envs import catalog
 from understudy.envs.guard import calling
-from understudy.experiments import train_features, train_networks, train_tables
+from understudy.experiments import runs, train_features, train_networks, train_tables
 from understudy.learners import vectors
 
 SMOOTH = 25  # frames a second that a film of a moving world wants
@@ -46,7 +46,8 @@ def of_features(run: Path, seed: int, seconds: int, env: str | None) -> Show:
 
 def of_a_table(run: Path, seed: int, seconds: int, env: str | None) -> Show:
     """A tabular policy, step by step."""
-    request, pi = train_tables.load(run, env)
+    request, pi = train_tables.load(run)
+    request["env"] = runs.playable(run, request["env"], env)
     rng = np.random.default_rng(seed)
     with contextlib.closing(catalog.make(request["env"], horizon=len(pi))) as plain:
         states, actions = plain.observation_space, plain.action_space

@@ -23,7 +23,7 @@ import numpy as np
 from understudy.core.errors import UserError
 from understudy.experiments import runs
 from understudy.experiments.standing import YOUNGER
-from understudy.learners.config import Config, as_option
+from understudy.learners.config import Config, VectorConfig, as_option
 from understudy.learners.deep.config import DeepConfig
 
 LARGEST = 1e15  # of a return and of a count; sums and squares of these are numbers still
@@ -169,7 +169,8 @@ def _request(config: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"its config is {shown(options)}")
     if not isinstance(config.get("method"), str | None):
         raise ValueError(f"its method is {shown(config['method'])}")
-    asked = DeepConfig if deep else Config
+    kind = runs.kind_of(config)
+    asked = {"networks": DeepConfig, "features": VectorConfig, "tables": Config}[kind]
     for option in {field.name for field in dataclasses.fields(asked)} & set(options):
         as_option(option, options[option], asked)
     window = name(options["window"], "window")

@@ -4,7 +4,7 @@ demonstrations and its run."""
 import contextlib
 import dataclasses
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -109,7 +109,9 @@ def prepare(
     check_used(method, config)
     check_seed(seed)
     settings = learner.settle(config)
-    request = asked(env.name, config, shown, method, demos, trajectories, thin, horizon, seed)
+    request = asked(
+        env.name, config, shown, method, demos, trajectories, thin, horizon, seed, env.named()
+    )
 
     def make() -> gymnasium.Env:
         world = env.make(horizon)
@@ -123,7 +125,7 @@ def prepare(
         asking.try_out(world)
 
     def begin() -> Rehearsed:
-        with console.working("cloning the expert"):
+        with console.working("beginning"):
             if method == "bc":
                 ends = np.cumsum([len(rows) for rows in kept(shown, thin)])
                 return as_method.cloning_alone(expert, border, settings, ends, seed=seed)
@@ -156,6 +158,7 @@ def asked(
     thin: int | None,
     horizon: int | None,
     seed: int,
+    named: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The run's identity."""
     thinned = {} if thin is None else {"thin": thin}
@@ -169,6 +172,7 @@ def asked(
         "shown_rewards": fingerprint(*shown.rewards),
         "trajectories": trajectories,
         **thinned,
+        **(named or {}),
         "horizon": horizon,
         "config": dataclasses.asdict(config),
     }

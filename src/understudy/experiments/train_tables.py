@@ -151,7 +151,7 @@ def learn(
 ) -> Learned:
     """Learn, and write nothing."""
     planned, seed = plan(where, config), request["seed"]
-    d_E = expert_occupancy(task.mdp, shown)
+    d_E = expert_occupancy(task.mdp, numbered(shown, task.first))
     _, optimal_return = mdps.optimum(task.mdp, task.mdp.reward)
     begun = time.perf_counter()
     result = imitate(
@@ -176,6 +176,17 @@ def learn(
         result.returns, result.regret, result.glimpse, result.policy, result.reward
     ).of(0)
     return Learned(dict(request), summary, planned, pose(where, d_E, truth, rewards), only)
+
+
+def numbered(shown: Shown, first: tuple[int, int]) -> Shown:
+    """Demonstrations with the table's numbers, which begin at zero, for the environment's."""
+    if not isinstance(shown, Demonstrations) or first == (0, 0):
+        return shown
+    return dataclasses.replace(
+        shown,
+        observations=[o - first[0] for o in shown.observations],
+        actions=[a - first[1] for a in shown.actions],
+    )
 
 
 def with_features(task: catalog.Task, features: str | None) -> MDP | LinearMDP:
@@ -216,12 +227,8 @@ def evaluate(
     if episodes < 1:
         raise UserError(f"--episodes is {episodes}; it must be at least 1.")
     check_seed(seed)
-    request, pi = load(run, env)
-    if request["env"] in ("MDP", "LinearMDP"):
-        raise UserError(
-            f"The run {run} is of an MDP that was given in Python, which no folder holds; use "
-            f"understudy.load_policy({str(run)!r}) there."
-        )
+    request, pi = load(run)
+    request["env"] = runs.playable(run, request["env"], env)
     task = catalog.find(request["env"], horizon=request["horizon"], seed=request["seed"])
     if pi.shape != task.mdp.shape:
         raise UserError(f"The policy has shape {pi.shape}, {task.name} has {task.mdp.shape}.")
@@ -243,8 +250,8 @@ def evaluate(
     }
 
 
-def load(run: Path, env: str | None = None) -> tuple[dict[str, Any], np.ndarray]:
-    """A run's request and policy, checked. `env` is the user's word for the environment."""
+def load(run: Path) -> tuple[dict[str, Any], np.ndarray]:
+    """A run's request and policy, checked. No environment is asked."""
     config, file = run / "config.json", run / "policy.safetensors"
     asked = store.read_json(config, "The run's")
     kinds = {"env": str, "horizon": int, "seed": int}
@@ -264,13 +271,12 @@ def load(run: Path, env: str | None = None) -> tuple[dict[str, Any], np.ndarray]
     if len(pi) != asked["horizon"]:  # before an environment of that horizon is made
         raise UserError(f"{file} has {len(pi)} stages; {config} has {asked['horizon']}.")
     check_seed(asked["seed"])
-    named = runs.playable(run, asked["env"], env)
-    return {**asked, "env": named, "expert_return": float(expert)}, pi
+    return {**asked, "expert_return": float(expert)}, pi
 
 
 def policy(run: Path, env: str | None = None) -> TablePolicy:
-    """A stored policy, to act with."""
-    asked, pi = load(run, env)
+    """A stored policy, to act with; it asks no environment."""
+    asked, pi = load(run)
     first = runs.summary(run).get("first", [0, 0])
     if not (isinstance(first, list) and [type(x) for x in first] == [int, int]):
         raise UserError(f"{run / runs.MARKER} is not a run's: 'first' is {first!r:.60}.")

@@ -27,7 +27,7 @@ from understudy.experiments.kinds import FEATURES, NETWORKS, TABLES, Kind
 from understudy.learners.config import Config, VectorConfig
 from understudy.learners.deep.config import DeepConfig
 from understudy.learners.seeds import check_seed
-from understudy.learners.staged import TablePolicy
+from understudy.learners.staged import FeaturePolicy, TablePolicy
 
 AnyConfig = Config | VectorConfig | DeepConfig
 Progress = Callable[[int, float | None], object]
@@ -104,6 +104,8 @@ def train(
         The policy, how it got there, and `save`.
     """
     check_seed(seed)
+    if horizon is not None and not 1 <= horizon <= 10**9:
+        raise UserError(f"The horizon is {horizon}; it must be at least 1.")
     kind = _kind(env, config, features)
     told = progress or (lambda n, gained: None)
     learn = {"tables": _tables, "features": _features, "networks": _networks}[kind.name]
@@ -151,7 +153,7 @@ def _named(demos: Any) -> dict[str, Any]:
         held = (*demos.observations, *demos.actions, np.array(demos.terminated))
     else:
         held = (np.asarray(demos, float),)
-    return {"demos": None, "shown": train_networks.fingerprint(*held)}
+    return {"demos": None, "demonstrated": train_networks.fingerprint(*held)}
 
 
 # --- one kind each ------------------------------------------------------------------------------
@@ -194,9 +196,11 @@ def _tables(asked: Asked, config: Config) -> Result:
     named: dict[str, Any] = {"expert": "auto", "demonstrations": None, **_named(asked.demos)}
     if asked.features is not None:
         named |= {"features": asked.features, "rewards": "ball"}
-    if isinstance(asked.env, MDP | LinearMDP):
+    if not isinstance(asked.env, str):  # whatever it is called, its table tells it
         arrays = [np.asarray(x) for x in jax.tree.leaves(task.mdp)]
         named["mdp"] = train_networks.fingerprint(*arrays)
+    if not isinstance(asked.env, str | MDP | LinearMDP):
+        named |= given(asked.env).named()
     request = tables.request(task, config, asked.seed, **named)
 
     def progress(n: int) -> None:
@@ -204,7 +208,7 @@ def _tables(asked: Asked, config: Config) -> Result:
 
     if asked.out is not None:
         tables.in_folder(asked.out, task, where, shown, config, request, progress=progress)
-        pi = tables.load(asked.out, task.name)[1]
+        pi = tables.load(asked.out)[1]
         return _read(asked.out, TablePolicy(pi, task.name, *task.first))
     learned = tables.learn(task, where, shown, config, request, progress=progress)
     regret = learned.outcome.regret
@@ -236,16 +240,26 @@ def _features(asked: Asked, config: VectorConfig) -> Result:
         shown = _shown(asked.demos)
         if shown is None:
             shown = train_features.choose_expert(task.name, world, None, 10, seed=asked.seed)
-        named = {**_named(asked.demos), "demonstrations": 10, "seed": asked.seed}
+        if not isinstance(shown, Demonstrations):
+            raise UserError(
+                f"The demonstrations are {type(shown).__name__}; features of vectors are learned "
+                f"from a path or from understudy.Demonstrations."
+            )
+        named = {**_named(asked.demos), "demonstrations": 10, "seed": asked.seed, **task.named()}
         about = task.name, world, asked.features, shown, config
         if asked.out is not None:
             train_features.in_folder(asked.out, *about, progress=asked.told, **named)
-            return _read(asked.out, train_features.load(asked.out, task.name)[0])
+            weights = runs.tensors(asked.out / "policy.safetensors", "The policy")["policy"]
+            _, phi, farthest = train_features.prepare(*about, **named)
+            shape = world.observation_space.shape or ()
+            return _read(asked.out, FeaturePolicy(weights, phi, task.name, farthest, shape))
         learned = train_features.learn(*about, progress=asked.told, **named)
     return _result(learned.policy, learned.rows, learned.summary, learned.write)
 
 
 def _networks(asked: Asked, config: DeepConfig) -> Result:
+    if asked.features is not None:
+        raise UserError("Networks learn their own features; leave features out.")
     task = given(asked.env)
     shown = shipped.find(task.name) if asked.demos is None else _shown(asked.demos)
     if shown is None:

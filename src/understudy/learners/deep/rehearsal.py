@@ -1,7 +1,7 @@
 """The training loop of what learns with networks: practise, update, measure.
 
-Where a run is kept, and who is told of it, are the caller's: `Storage` and `tell`. A run whose
-storage gave back a `Place` goes on there, and ends with the same bytes.
+Where a run is kept, and who is told of it, are the caller's: `Storage` and `tell`. A run goes on
+from whatever `Place` it is handed, and ends with the same bytes.
 """
 
 import math
