@@ -199,3 +199,18 @@ def test_an_untouched_policy_plays(players):
     for world in ("Vector", "Choice"):
         assert deep_train.evaluate(players / world, episodes=2, env=f"odd:{world}")["episodes"] == 2
         assert runs.done(Path(players / world))
+
+
+def test_a_run_is_near_the_expert_from_its_first_such_mark():
+    """Whatever the sign of the expert's return: nine tenths of 10, a tenth below −10."""
+    marks = np.array([0, 5, 10])
+    for expert, returns, share, first in (
+        (10.0, [1.0, 9.0, 9.5], 0.9, 5),
+        (10.0, [1.0, 8.9, 9.5], 0.9, 10),
+        (-10.0, [-12.0, -11.0, -10.0], 0.9, 5),
+        (10.0, [1.0, 2.0, 8.0], 0.9, None),
+    ):
+        run = stored.StoredRun(
+            Path(), {}, {"expert_return": expert}, marks, marks, np.array(returns), None
+        )
+        assert run.near(share) == first

@@ -295,3 +295,16 @@ def test_a_thinned_demonstration_keeps_true_steps():
     assert [len(r) for r in expert_points.kept(shown, None)] == [T] * 3
     with pytest.raises(UserError, match="--thin is 51"):
         expert_points.kept(shown, 51)
+
+
+def test_methods_with_tables_are_these_options():
+    base = Config(window="32", interactions=500)
+    changed = {
+        "understudy": {},
+        "gail": {"window": "1"},
+        "dac": {"window": "all"},
+        "importance": {"window": "4", "batch": 1, "correction": "path"},
+        "oal": {"window": "1", "batch": 1, "model": "learned", "gradients": "modelled"},
+    }
+    for name, options in changed.items():
+        assert methods.tabular_options(name, base) == dataclasses.replace(base, **options)
