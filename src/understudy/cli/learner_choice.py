@@ -40,10 +40,10 @@ def environment(words: Sequence[str], learners: Sequence[type]) -> str | None:
 def continuous(env: str) -> bool:
     """Whether it is for networks, or for features of vectors; a sentence if it cannot be made."""
     from understudy.core.errors import UserError
-    from understudy.envs import making as kind
+    from understudy.envs import making
 
     try:
-        return kind.continuous(env)
+        return making.continuous(env)
     except UserError:
         raise
     except Exception:  # whatever its module or its constructor raises

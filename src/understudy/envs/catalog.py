@@ -13,8 +13,7 @@ from understudy.core.demonstrations import Demonstrations
 from understudy.core.errors import UserError
 from understudy.core.linear_mdp import LinearMDP, random_linear
 from understudy.core.mdp import MDP
-from understudy.envs import empty_room, sampled, toy_text
-from understudy.envs import making as kind
+from understudy.envs import empty_room, making, sampled, toy_text
 
 LINEAR = re.compile(r"RandomLinear-d(\d+)(?:-seed(\d+))?")
 LONGEST = 10**6  # stages of a table
@@ -98,10 +97,10 @@ def make(name: str, *, horizon: int | None = None, render_mode: str | None = Non
     """`gymnasium.make`, with rooms of any size, behind a guard, and with errors that help."""
     drawn: dict[str, Any] = {} if render_mode is None else {"render_mode": render_mode}
     if (n := room_size(name)) is not None:
-        return kind.make("understudy/EmptyRoom-v0", size=n, horizon=horizon, **drawn)
-    return kind.make(name, max_episode_steps=horizon, **drawn)
+        return making.make("understudy/EmptyRoom-v0", size=n, horizon=horizon, **drawn)
+    return making.make(name, max_episode_steps=horizon, **drawn)
 
 
 def continuous(name: str) -> bool:
     """Whether `name` is an environment for networks, with errors that help."""
-    return kind.continuous(name)
+    return making.continuous(name)

@@ -17,6 +17,7 @@ from understudy.core.precision import double
 from understudy.envs import catalog
 from understudy.experiments import (
     console,
+    kinds,
     outcome,
     runs,
     standing,
@@ -63,7 +64,7 @@ def compare(
 ) -> dict[str, Any]:
     """Run what is not done yet, and return table, figure and all that is in them. With `restart`,
     runs that are damaged or have failed are moved aside first."""
-    deep = catalog.continuous(env)
+    deep = kinds.of_env(env) is kinds.NETWORKS
     known = titles_of(deep)
     names, shown = list(dict.fromkeys(names or known)), list(dict.fromkeys(shown))
     for name in names:

@@ -17,8 +17,7 @@ from understudy.demos import inspection, keys, recording, shipped
 from understudy.demos.reading import format_of, read
 from understudy.demos.recording import Player
 from understudy.demos.writing import Format, write
-from understudy.envs import catalog, empty_room
-from understudy.envs import making as kind
+from understudy.envs import catalog, empty_room, making
 from understudy.envs.guard import calling, first_line
 from understudy.experiments import console, kinds, store
 from understudy.experiments.figures import drawing
@@ -158,7 +157,7 @@ def _player(player: str, world: gymnasium.Env) -> Player:
             "run's folder, nor a .zip."
         )
     try:
-        act = getattr(kind.imported(module), name)
+        act = getattr(making.imported(module), name)
     except AttributeError as error:
         reason = first_line(error)
         raise UserError(f"The player '{player}' cannot be imported: {reason}.") from None

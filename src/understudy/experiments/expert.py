@@ -17,8 +17,7 @@ from understudy.core.precision import double
 from understudy.demos import minari
 from understudy.envs import catalog
 from understudy.experiments import deep_run
-from understudy.learners.deep import acting, sac, scaling
-from understudy.learners.deep import asking as worlds
+from understudy.learners.deep import acting, asking, sac, scaling
 from understudy.learners.deep import checkpoint as checkpoints
 from understudy.learners.deep.actor_critic import Tuning, usual_entropy
 from understudy.learners.deep.collect import Act
@@ -62,7 +61,7 @@ def expert(
         shapes = (world.observation_space.shape or (), world.action_space.shape or ())
         refuse_too_large_expert(config, border.observations, border.actions)
         minari.refuse_unwritable(world)  # now, not when all is learned
-        worlds.try_out(world)
+        asking.try_out(world)
     return deep_run.in_folder(
         out,
         request,
@@ -147,7 +146,7 @@ def soft_actor_critic(
         state: sac.State, practised: dict[str, np.ndarray], n: int
     ) -> tuple[sac.State, dict[str, Any]]:
         most = float(np.abs(practised["reward"]).max())
-        if most > worlds.FAR:
+        if most > asking.FAR:
             raise UserError(
                 f"The environment gave a reward of {most:g}, too large for the networks; scale it."
             )

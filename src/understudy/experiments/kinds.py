@@ -10,8 +10,9 @@ from understudy.core.errors import UserError
 from understudy.envs import catalog
 from understudy.experiments import runs, shows, train_features, train_networks, train_tables
 from understudy.experiments.shows import Show
-from understudy.learners.config import Config, VectorConfig
-from understudy.learners.deep.config import DeepConfig
+from understudy.experiments.sweeps import networks, tables
+from understudy.learners.config import Config, VectorConfig, check, check_vectors
+from understudy.learners.deep.config import DeepConfig, check_deep
 
 Name = Literal["tables", "features", "networks"]
 
@@ -23,24 +24,31 @@ class Kind:
     name: Name
     config: type
     """What a user asks of it."""
+    check: Callable[[Any], None]
+    """Refuses what cannot be asked."""
     evaluate: Callable[..., dict[str, Any]]
     """Measure a stored policy."""
     load: Callable[[Path, str | None], Any]
     """A stored policy, which has `predict`."""
     show: Callable[[Path, int, int, str | None], Show]
     """How a stored policy is filmed."""
+    sweep: Callable[..., dict[str, Any]] | None = None
+    """Many runs, where there can be many."""
 
 
 TABLES = Kind(
     "tables",
     Config,
+    check,
     train_tables.evaluate,
     train_tables.policy,
     shows.of_a_table,
+    tables.run,
 )
 FEATURES = Kind(
     "features",
     VectorConfig,
+    check_vectors,
     train_features.evaluate,
     train_features.policy,
     shows.of_features,
@@ -48,9 +56,11 @@ FEATURES = Kind(
 NETWORKS = Kind(
     "networks",
     DeepConfig,
+    check_deep,
     train_networks.evaluate,
     train_networks.policy,
     shows.of_networks,
+    networks.run,
 )
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (TABLES, FEATURES, NETWORKS)}
 

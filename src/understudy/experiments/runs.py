@@ -29,8 +29,7 @@ from safetensors.numpy import load_file, save_file
 
 from understudy.core import files
 from understudy.core.errors import UserError
-from understudy.experiments import run_files as own
-from understudy.experiments import standing, store
+from understudy.experiments import run_files, standing, store
 from understudy.experiments.run_files import FAILED, MARKER
 from understudy.experiments.standing import YOUNGER
 from understudy.experiments.standing import failure as failure
@@ -84,14 +83,14 @@ def libraries() -> dict[str, str]:
 
 def versions_of(folder: Path) -> dict[str, str]:
     """The versions that a run's config notes."""
-    noted = (own.read(folder / own.CONFIG) or {}).get("versions")
+    noted = (run_files.read(folder / run_files.CONFIG) or {}).get("versions")
     return noted if isinstance(noted, dict) else {}
 
 
 def playable(run: Path, named: str, given: str | None) -> str:
     """The environment to play a run in. Nothing that is loaded may run code, so its folder can name
     no module; the user can. Nor can it tell what was given in Python as an object."""
-    if given is None and "given" in (own.read(run / own.CONFIG) or {}):
+    if given is None and "given" in (run_files.read(run / run_files.CONFIG) or {}):
         raise UserError(
             f"The run {run} is of an environment that was given in Python, not by its name; if "
             f"'{named}' is the same, say --env {named}."
@@ -130,7 +129,7 @@ def _hashable(value: Any) -> bool:
 
 def done(folder: Path) -> bool:
     """Whether the marker is there, and the files that it names are as it says."""
-    return own.amiss(folder, own.read(folder / MARKER)) is None
+    return run_files.amiss(folder, run_files.read(folder / MARKER)) is None
 
 
 def ended(folder: Path) -> bool:
@@ -140,8 +139,8 @@ def ended(folder: Path) -> bool:
 
 def summary(folder: Path) -> dict[str, Any]:
     """What the marker says of a finished run."""
-    marker = own.read(folder / MARKER)
-    why = own.amiss(folder, marker)
+    marker = run_files.read(folder / MARKER)
+    why = run_files.amiss(folder, marker)
     if marker is not None and why is None:
         return marker
     if sentence := failure(folder):
@@ -159,7 +158,7 @@ def fail(folder: Path, sentence: str, **about: Any) -> None:
 
 def same(folder: Path, request: Mapping[str, Any]) -> bool:
     """Whether the run in `folder`, whatever became of it, was asked the same."""
-    config = own.read(folder / own.CONFIG)
+    config = run_files.read(folder / run_files.CONFIG)
     return config is not None and standing.asks(config, request)
 
 
@@ -171,7 +170,7 @@ def begin(folder: Path, request: Mapping[str, Any]) -> None:
             f"The folder {folder} holds a run that is {stands} already; choose another (--out)."
         )
     standing.clear(folder)
-    store.write_json(folder / own.CONFIG, {**request, "versions": versions()})
+    store.write_json(folder / run_files.CONFIG, {**request, "versions": versions()})
 
 
 @contextlib.contextmanager
@@ -194,8 +193,8 @@ def recording(folder: Path, request: Mapping[str, Any]) -> Iterator[Path]:
 def append(folder: Path, rows: list[dict[str, Any]]) -> int:
     """Add lines to the metrics, each with its checksum; returns how many bytes they are."""
     store.still(folder)
-    with (folder / own.METRICS).open("ab") as file:
-        return file.write(b"".join(map(own.line, rows)))
+    with (folder / run_files.METRICS).open("ab") as file:
+        return file.write(b"".join(map(run_files.line, rows)))
 
 
 def metrics(folder: Path) -> list[dict[str, Any]]:
@@ -234,17 +233,17 @@ def copy(source: Path, folder: Path) -> None:
     store.still(folder)
     with store.room_for(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        if there := own.found(folder):
+        if there := run_files.found(folder):
             raise UserError(f"The folder {folder} holds {there[0]} already; choose another.")
         with store.together(folder) as draft:
-            for name in own.found(source):
+            for name in run_files.found(source):
                 shutil.copyfile(source / name, draft / name)
 
 
 def mark(folder: Path, summary: Mapping[str, Any], *, beside: Path | None = None) -> None:
     """The run is finished: its files count as they are, in its folder, or in a draft beside those
     of its folder."""
-    listed = own.listing(*([] if beside is None else [beside]), folder)
+    listed = run_files.listing(*([] if beside is None else [beside]), folder)
     store.write_json(folder / MARKER, {**summary, **listed})
 
 

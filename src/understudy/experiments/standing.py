@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from understudy.core.errors import Diverged, UserError
-from understudy.experiments import console, store
-from understudy.experiments import run_files as own
+from understudy.experiments import console, run_files, store
 from understudy.experiments.run_files import CHECKPOINT, CONFIG, FAILED, MARKER, METRICS, RESULTS
 
 # What older runs do not say, and so is no part of a run's name: the demonstrations' rewards, by
@@ -32,9 +31,9 @@ def prepare(
             f"The run in {folder}, which --restart begins anew, has failed before: {why}"
         )
     if standing == "stopped" and tables:
-        raise own.Damaged(folder, f"it holds {CHECKPOINT}, which such a run never writes")
+        raise run_files.Damaged(folder, f"it holds {CHECKPOINT}, which such a run never writes")
     if standing == "done":  # a kill may have come right after its marker
-        own.remove_drafts(folder)
+        run_files.remove_drafts(folder)
     return standing
 
 
@@ -42,7 +41,7 @@ def mend(folder: Path, request: Mapping[str, Any]) -> None:
     """Move a run aside that is damaged or has failed; others stay as they are."""
     try:
         lost = settle(folder, request) == "failed"
-    except own.Damaged:
+    except run_files.Damaged:
         lost = True
     if lost:
         move_aside(folder, request)
@@ -50,38 +49,38 @@ def mend(folder: Path, request: Mapping[str, Any]) -> None:
 
 def settle(folder: Path, request: Mapping[str, Any]) -> Standing:
     """How the run stands; a sentence where what is there cannot be accounted for."""
-    names = own.found(folder) if folder.is_dir() else []
+    names = run_files.found(folder) if folder.is_dir() else []
     if request.get("method") == "sac":
-        names += own.datasets(folder)
+        names += run_files.datasets(folder)
     if not names:
         return "new"
     if CONFIG not in names:
-        raise own.Damaged(folder, f"it holds {names[0]}, but its {CONFIG} is missing")
-    config = own.read(folder / CONFIG)
+        raise run_files.Damaged(folder, f"it holds {names[0]}, but its {CONFIG} is missing")
+    config = run_files.read(folder / CONFIG)
     if config is None:
-        raise own.Damaged(folder, f"its {CONFIG} cannot be read")
+        raise run_files.Damaged(folder, f"its {CONFIG} cannot be read")
     if not asks(config, request):
         raise UserError(
             f"The folder {folder} holds another run ({CONFIG}); choose another folder (--out)."
         )
     if MARKER in names:
-        if why := own.amiss(folder, own.read(folder / MARKER)):
-            raise own.Damaged(folder, why)
+        if why := run_files.amiss(folder, run_files.read(folder / MARKER)):
+            raise run_files.Damaged(folder, why)
         return "done"
     if FAILED in names:
         if failure(folder) is None:
-            raise own.Damaged(folder, f"its {FAILED} is not one that understudy wrote")
+            raise run_files.Damaged(folder, f"its {FAILED} is not one that understudy wrote")
         return "failed"
     if (folder / CONFIG).read_text(encoding="utf-8") != store.rendered(config):
-        raise own.Damaged(folder, f"its {CONFIG} was changed")
-    ending = own.unfinished(folder)
+        raise run_files.Damaged(folder, f"its {CONFIG} was changed")
+    ending = run_files.unfinished(folder)
     for name in RESULTS:
-        if name in names and not own.accounted(folder, name, ending):
-            raise own.Damaged(folder, f"it holds {name}, though it has not finished")
+        if name in names and not run_files.accounted(folder, name, ending):
+            raise run_files.Damaged(folder, f"it holds {name}, though it has not finished")
     if CHECKPOINT in names:
         return "stopped"
-    if METRICS in names and not own.written((folder / METRICS).read_bytes()):
-        raise own.Damaged(folder, f"its {METRICS} holds what understudy did not write")
+    if METRICS in names and not run_files.written((folder / METRICS).read_bytes()):
+        raise run_files.Damaged(folder, f"its {METRICS} holds what understudy did not write")
     return "new"
 
 
@@ -94,7 +93,7 @@ def asks(config: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
 
 def failure(folder: Path) -> str | None:
     """Why the run in `folder` cannot go on, if it cannot."""
-    said = (own.read(folder / FAILED) or {}).get("failed")
+    said = (run_files.read(folder / FAILED) or {}).get("failed")
     return said if isinstance(said, str) else None
 
 
@@ -104,26 +103,26 @@ def clear(folder: Path, *, metrics: bool = True) -> None:
     store.still(folder)
     for name in (*RESULTS, *([METRICS] if metrics else [])):
         (folder / name).unlink(missing_ok=True)
-    own.remove_drafts(folder)
+    run_files.remove_drafts(folder)
 
 
 def move_aside(folder: Path, request: Mapping[str, Any]) -> Path | None:
     """Move the run's own files into a dated folder beside it, and say where they are. Another run
     is refused: this one is begun anew, not that one."""
-    names = own.found(folder)
-    config = own.read(folder / CONFIG)
+    names = run_files.found(folder)
+    config = run_files.read(folder / CONFIG)
     if config is not None and not asks(config, request):
         raise UserError(
             f"The folder {folder} holds another run ({CONFIG}); choose another folder (--out)."
         )
     if request.get("method") == "sac":
-        names += own.datasets(folder)
+        names += run_files.datasets(folder)
     if not names:
         return None
     with store.room_for(folder):
         store.still(folder)
         to = _beside(folder.resolve())
-        own.move_aside(folder, to, names)
+        run_files.move_aside(folder, to, names)
     console.say(f"The run that was in {folder} is in {to.name} beside it now.")
     return to
 

@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 
 from understudy.core import files
 from understudy.core.errors import UserError
-from understudy.experiments import run_files as own
+from understudy.experiments import run_files
 
 try:
     import fcntl
@@ -137,18 +137,18 @@ def whole(path: Path) -> Iterator[Path]:
 def together(folder: Path) -> Iterator[Path]:
     """A draft folder to write files of a run to; they move to `folder` once all are complete, in
     the order of their writing, the marker last."""
-    own.found(folder)  # refuses a folder or a link in the place of a file
+    run_files.found(folder)  # refuses a folder or a link in the place of a file
     still(folder)
     draft = folder / f".{os.getpid()}.run"
     draft.mkdir()
     try:
         yield draft
         still(folder)
-        for name in [*own.datasets(draft), *own.found(draft)]:
+        for name in [*run_files.datasets(draft), *run_files.found(draft)]:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (draft / name).replace(folder / name)
     finally:
-        own.remove_tree(draft)
+        run_files.remove_tree(draft)
 
 
 def plain(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,8 +16,7 @@ from PIL import Image, ImageDraw, ImageFont
 from understudy.core import extras
 from understudy.core.errors import UserError
 from understudy.core.precision import double
-from understudy.envs import catalog
-from understudy.envs import making as kind
+from understudy.envs import catalog, making
 from understudy.envs.guard import calling, first_line, guarded
 from understudy.experiments import console, kinds, store
 from understudy.learners.seeds import check_seed
@@ -122,7 +121,7 @@ def rendered(env: str, horizon: int | None) -> gymnasium.Env:
         options["tile_size"] = max(-(-LEAST // (n + 2)), 4)
     if "gymnasium.envs.mujoco" in str(spec.entry_point):
         options["camera_name"] = "track"  # or whoever runs runs out of the picture
-    return kind.again(spec, env, render_mode="rgb_array", disable_env_checker=True, **options)
+    return making.again(spec, env, render_mode="rgb_array", disable_env_checker=True, **options)
 
 
 def frame(world: gymnasium.Env, env: str) -> Image.Image:

@@ -10,12 +10,12 @@ import numpy as np
 from rich.table import Table
 
 from understudy.core.errors import UserError
+from understudy.experiments import kinds
 from understudy.experiments.figures.cells import by_panel
 from understudy.experiments.figures.claims import Curves, small
 from understudy.experiments.stored_runs import StoredRun
 from understudy.experiments.sweeps.sweep import Sweep
-from understudy.learners.config import check
-from understudy.learners.deep.config import DeepConfig, check_deep
+from understudy.learners.deep.config import DeepConfig
 
 # Interactions in the printed table.
 SHOWN = (200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
@@ -78,7 +78,7 @@ def part(sweep: Sweep, windows: tuple[str, ...], seeds: int | None, episodes: in
         sweep = dataclasses.replace(sweep, seeds=tuple(range(seeds)))
     if episodes is not None:
         config = dataclasses.replace(sweep.config, episodes=episodes)
-        check_deep(config) if isinstance(config, DeepConfig) else check(config)
+        kinds.of_config(config).check(config)
         sweep = dataclasses.replace(sweep, config=config)
     return sweep
 

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.core.errors import UserError
-from understudy.experiments import console, deep_run, runs, standing
-from understudy.experiments import train_networks as deep_train
+from understudy.experiments import console, deep_run, runs, standing, train_networks
 from understudy.experiments.sweeps import cluster, workers
 from understudy.experiments.sweeps.cluster import Cluster
 from understudy.experiments.sweeps.shared_place import Place
@@ -30,7 +29,7 @@ class Asked:
 
     env: str
     config: DeepConfig
-    options: dict[str, Any]  # method, demos, trajectories, …, as of `deep_train.train`
+    options: dict[str, Any]  # method, demos, trajectories, …, as of `train_networks.train`
     request: dict[str, Any]
     folder: Path
 
@@ -43,13 +42,14 @@ def run(
     sweep: Sweep,
     out: Path,
     on: Cluster | None = None,
-    checkpoint: float = deep_run.SECONDS,
+    checkpoint: float | None = None,
     *,
     restart: bool = False,
 ) -> dict[str, Any]:
     """Run what is not done yet, each run in a folder of its own below `out`."""
     asked, absent = _asked(sweep, out)
-    done = work(asked, on, checkpoint, restart=restart)
+    seconds = deep_run.SECONDS if checkpoint is None else checkpoint
+    done = work(asked, on, seconds, restart=restart)
     total = len(asked) + sum(one.runs for one in absent)
     refuse_failed([*absent, *done.pop("failed")], total)
     return {"sweep": sweep.name, "out": str(out), **done}
@@ -115,7 +115,7 @@ def _asked(sweep: Sweep, out: Path) -> tuple[list[Asked], list[Failure]]:
     shown, broken = {}, dict(sweep.broken)
     for env in dict.fromkeys(sweep.envs):
         try:
-            shown[env] = deep_train.demonstrations(env, sweep.demos, sweep.trajectories)
+            shown[env] = train_networks.demonstrations(env, sweep.demos, sweep.trajectories)
         except UserError as error:
             broken[env] = str(error)
     if not shown:
@@ -134,14 +134,16 @@ def _asked(sweep: Sweep, out: Path) -> tuple[list[Asked], list[Failure]]:
                     "horizon": sweep.horizon,
                     "seed": seed,
                 }
-                request = deep_train.asked(env, config, demonstrations, **options)
+                request = train_networks.asked(env, config, demonstrations, **options)
                 listed.append(Asked(env, config, options, request, out / runs.name(request)))
     return listed, [Failure(env, why, sweep.each()) for env, why in broken.items()]
 
 
 def _train(one: Asked, checkpoint: float, share: Place | None) -> None:
     with share.keeping(one.folder, checkpoint) if share else contextlib.nullcontext():
-        deep_train.train(one.env, one.config, **one.options, out=one.folder, checkpoint=checkpoint)
+        train_networks.train(
+            one.env, one.config, **one.options, out=one.folder, checkpoint=checkpoint
+        )
 
 
 def _latest(one: Asked) -> tuple[int, float]:

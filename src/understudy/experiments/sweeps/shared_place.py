@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.core.errors import UserError
-from understudy.experiments import console, runs
-from understudy.experiments import run_files as own
+from understudy.experiments import console, run_files, runs
 from understudy.experiments.run_files import CHECKPOINT
 
 
@@ -50,9 +49,9 @@ class Place:
         with _reaching(self.url):
             listed = files.ls(there, detail=False) if files.exists(there) else []
             # No path leads out of the folder, and what else is in it is not a run's.
-            names = [name for path in listed if (name := Path(path).name) in own.NAMES]
+            names = [name for path in listed if (name := Path(path).name) in run_files.NAMES]
             if runs.MARKER not in names:  # it can be gone on from, and its results come again
-                names = [name for name in names if name not in own.RESULTS]
+                names = [name for name in names if name not in run_files.RESULTS]
             if names:
                 folder.mkdir(parents=True, exist_ok=True)
             for name in sorted(names, key=lambda name: name == runs.MARKER):
@@ -77,7 +76,7 @@ class Place:
             ended = (folder / runs.MARKER).exists()
             files.makedirs(there, exist_ok=True)
             for path in sorted(folder.iterdir()):
-                if path.is_file() and path.name in own.NAMES and path.name not in last:
+                if path.is_file() and path.name in run_files.NAMES and path.name not in last:
                     _put(files, path, there)
             if latest.exists() and not ended:
                 _put(files, latest, there)

@@ -27,9 +27,10 @@ from typing import Any
 from understudy.core import files
 from understudy.core.errors import UserError
 from understudy.envs import catalog
+from understudy.experiments import kinds
 from understudy.experiments.sweeps.sweep import Sweep, names_in
-from understudy.learners.config import Config, as_option, check
-from understudy.learners.deep.config import PRESETS, DeepConfig, check_deep
+from understudy.learners.config import Config, as_option
+from understudy.learners.deep.config import PRESETS, DeepConfig
 
 LARGEST = 1_000_000  # bytes of a file
 MOST = 100_000  # runs
@@ -139,7 +140,7 @@ def _read(path: Path, allow_code: bool, modules: Collection[str]) -> Sweep:
     )
     for setting in sweep.settings():
         try:
-            check_deep(setting) if isinstance(setting, DeepConfig) else check(setting)
+            kinds.of_config(setting).check(setting)
         except UserError as error:
             raise UserError(f"The sweep {path}: {error}") from None
     return sweep
@@ -154,7 +155,7 @@ def _learners(envs: Sequence[str]) -> tuple[dict[str, bool], dict[str, str]]:
     deep, broken = {}, {}
     for env in dict.fromkeys(envs):
         try:
-            networks = catalog.continuous(env)
+            networks = kinds.of_env(env) is kinds.NETWORKS
             if not networks and not catalog.LINEAR.fullmatch(env):
                 catalog.make(env).close()  # tells a name that nobody knows
             deep[env] = networks

@@ -42,9 +42,16 @@ class Cell:
 
 
 def run(
-    sweep: Sweep, out: Path, on: Cluster | None = None, *, restart: bool = False
+    sweep: Sweep,
+    out: Path,
+    on: Cluster | None = None,
+    checkpoint: float | None = None,
+    *,
+    restart: bool = False,
 ) -> dict[str, Any]:
     """Run what is not done yet, each run in a folder of its own below `out`."""
+    if checkpoint is not None:
+        raise UserError("--checkpoint is for runs with networks; those with tables have none.")
     done = work(sweep, out, on, restart=restart)
     failed = done.pop("failed")
     refuse_failed(failed, done["runs"])

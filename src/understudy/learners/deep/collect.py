@@ -15,7 +15,7 @@ import numpy as np
 
 from understudy.core.errors import Diverged, UserError
 from understudy.envs.guard import guarded
-from understudy.learners.deep import asking as worlds
+from understudy.learners.deep import asking
 from understudy.learners.deep.asking import Taken
 from understudy.learners.deep.scaling import Scaling
 
@@ -81,7 +81,7 @@ class Collector:
         }
 
     def _scaled(self, seen: Sequence[np.ndarray]) -> np.ndarray:
-        return worlds.scaled(self.scaling, np.stack(seen), self.name)
+        return asking.scaled(self.scaling, np.stack(seen), self.name)
 
     def _step(self, i: int, action: Taken) -> tuple[np.ndarray, float, bool]:
         lane = self.lanes[i]
@@ -99,7 +99,7 @@ class Collector:
 
     def _move(self, lane: Lane, action: Taken) -> tuple[np.ndarray, float, bool, bool]:
         """A step within the episode."""
-        told = worlds.step(lane.env, action)
+        told = asking.step(lane.env, action)
         lane.actions.append(action)
         lane.rewards.append(told[1])
         lane.obs, lane.gained = told[0], lane.gained + told[1]
@@ -108,7 +108,7 @@ class Collector:
     def _begin(self, i: int, episode: int) -> None:
         lane = self.lanes[i]
         seed = np.random.SeedSequence([self.seed, i, episode]).generate_state(1)[0]
-        lane.obs = worlds.begin(lane.env, seed=int(seed))
+        lane.obs = asking.begin(lane.env, seed=int(seed))
         lane.episode, lane.gained, lane.actions, lane.rewards = episode, 0.0, [], []
 
     # --- stop and go on -----------------------------------------------------------------------

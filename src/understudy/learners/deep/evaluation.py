@@ -9,7 +9,7 @@ from understudy.core.demonstrations import Demonstrations
 from understudy.core.errors import Diverged, UserError
 from understudy.envs import action_fit as acts
 from understudy.envs import guard
-from understudy.learners.deep import asking as worlds
+from understudy.learners.deep import asking
 from understudy.learners.deep.collect import Make
 from understudy.learners.deep.scaling import Scaling
 
@@ -31,7 +31,7 @@ class Evaluator:
     ) -> Demonstrations:
         """Whole episodes of the policy."""
         n = len(self.envs)
-        observations = [[worlds.begin(env, seed=seed + i)] for i, env in enumerate(self.envs)]
+        observations = [[asking.begin(env, seed=seed + i)] for i, env in enumerate(self.envs)]
         actions: list[list[np.ndarray]] = [[] for _ in range(n)]
         rewards: list[list[float]] = [[] for _ in range(n)]
         terminated, going = [False] * n, set(range(n))
@@ -42,12 +42,12 @@ class Evaluator:
                 raise UserError(guard.endless(self.name, LONGEST))
             # Ended episodes keep their row, so that the compiled program keeps its shape.
             seen = np.stack([seen[-1] for seen in observations])
-            action = act(worlds.scaled(self.scaling, seen, self.name))
+            action = act(asking.scaled(self.scaling, seen, self.name))
             if not np.isfinite(action).all():
                 raise Diverged(f"The policy's action in {self.name} became NaN; use smaller steps.")
-            taken = worlds.as_sent(self.fit, self.shape, self.scaling.decode(action))
+            taken = asking.as_sent(self.fit, self.shape, self.scaling.decode(action))
             for i in sorted(going):
-                obs, reward, ended, cut = worlds.step(self.envs[i], taken[i])
+                obs, reward, ended, cut = asking.step(self.envs[i], taken[i])
                 observations[i].append(obs)
                 actions[i].append(taken[i])
                 rewards[i].append(reward)
