@@ -28,16 +28,15 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from understudy.learners.deep import actor_critic as players
-from understudy.learners.deep import discriminator as judges
-from understudy.learners.deep import learner
+from understudy.learners.deep import actor_critic, learner
+from understudy.learners.deep import discriminator as discriminators
 from understudy.learners.deep.actor_critic import Transitions
 from understudy.learners.deep.config import PRESETS
 
 S, A = 17, 6  # HalfCheetah
 # A fixed entropy in both, and π_old renewed in both.
 CONFIG = dataclasses.replace(PRESETS["fast"], entropy=0.05, warm_start="none")
-SETTINGS = learner.settle(CONFIG)
+SETTINGS = learner.resolve(CONFIG)
 TUNING = SETTINGS.tuning
 
 
@@ -197,7 +196,7 @@ def largest_difference():
     noise = [
         np.array(jax.random.normal(k, (CONFIG.batch, A), jnp.float32)) for k in (looking, acting)
     ]
-    agent, _ = players.improve(state.agent, batch, jnp.asarray(reward), TUNING, key=key)
+    agent, _ = actor_critic.improve(state.agent, batch, jnp.asarray(reward), TUNING, key=key)
     tensors = [torch.from_numpy(b[n]) for n in ("obs", "action", "next_obs", "terminated")]
     other.policy_step(*tensors, torch.from_numpy(reward), *map(torch.from_numpy, noise))
 
@@ -207,7 +206,7 @@ def largest_difference():
     _, probing = jax.random.split(key)
     share = np.array(jax.random.uniform(probing, (CONFIG.points, 1), jnp.float32))
     slope = jax.grad(
-        lambda judge: judges.objective(
+        lambda judge: discriminators.objective(
             judge,
             jnp.asarray(x),
             jnp.asarray(y),

@@ -60,7 +60,7 @@ def main():
 def clone_of(expert, border, seed):
     """The clone that a run of the learner with this seed begins with."""
     key, cloning, _ = jax.random.split(jax.random.key(seed), 3)
-    settings = learner.settle(CONFIG)
+    settings = learner.resolve(CONFIG)
     state = learner.init(settings, border.observations, border.actions, discrete=False, key=key)
     return clone.clone(state.agent.actor, expert.obs, expert.action, key=cloning)
 

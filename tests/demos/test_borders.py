@@ -242,7 +242,7 @@ def test_other_rewards_are_another_run_and_old_runs_keep_their_names(tmp_path):
     shown = episodes(4)
     other = dataclasses.replace(shown, rewards=[r + 1 for r in shown.rewards])
     asked, changed = (
-        deep_train.asked("CartPole-v1", DeepConfig(), x, "mdpo", None, None, None, None, 0)
+        deep_train.request("CartPole-v1", DeepConfig(), x, "mdpo", None, None, None, None, 0)
         for x in (shown, other)
     )
     old = {name: value for name, value in asked.items() if name != "shown_rewards"}

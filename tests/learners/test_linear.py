@@ -320,7 +320,7 @@ def test_every_term_of_the_ledger_is_its_definition(name):
         "estimation": against([e - m for e, m in zip(hats, mixes, strict=True)]),
         "demonstrations": against([f_E - f_shown] * updates),
     }
-    regret = loop.account(state, problem, p.protocol, key=key)[1]
+    regret = loop.at_a_mark(state, problem, p.protocol, key=key)[1]
     measured = {term: float(getattr(regret, term)) for term in expected}
     scale = max(abs(value) for value in expected.values())
     assert measured == pytest.approx(expected, abs=1e-9 * scale)

@@ -21,7 +21,7 @@ from understudy.experiments.stored_runs import StoredRun
 from understudy.learners import tabular
 from understudy.learners.config import Config
 from understudy.learners.deep import absorbing, learner, replay, scaling
-from understudy.learners.deep import discriminator as judges
+from understudy.learners.deep import discriminator as discriminators
 from understudy.learners.deep.actor import Actor
 from understudy.learners.deep.actor_critic import Transitions
 from understudy.learners.deep.collect import Collector
@@ -230,11 +230,11 @@ def test_the_deep_gauge_goes_by_the_discounts_horizon():
     config = DeepConfig(interactions=100, fresh=4, window="adaptive", gamma=0.8)
     gauge = Gauge(jnp.float64(0.3), jnp.float64(0.9))
     args = gauge, always(0.5, 0.3, 0.2), always(0.2, 0.4, 0.4), segment(0)
-    new, tv = learner.measure(*args, learner.settle(config))
+    new, tv = learner.measure(*args, learner.resolve(config))
     assert float(tv) == pytest.approx(0.3)
     assert float(new.drift) == pytest.approx(0.95 * 0.3 + 0.05 * 2 * 0.3 / 0.2)
     assert float(new.error) == pytest.approx(0.95 * 0.9 + 0.05 / 2)  # of four points
-    fixed = learner.settle(dataclasses.replace(config, window="1"))
+    fixed = learner.resolve(dataclasses.replace(config, window="1"))
     assert learner.measure(*args, fixed)[0] is gauge
 
 
@@ -253,7 +253,7 @@ def segment(seed, ends=False):
 def test_what_is_kept_after_some_practices():
     """A ring of three: labels in order, the oldest overwritten, an end never forgotten."""
     config = DeepConfig(interactions=40, fresh=4, replay=12, hidden=2, discriminator_hidden=2)
-    state = learner.init(learner.settle(config), 3, 3, discrete=True, key=KEY)
+    state = learner.init(learner.resolve(config), 3, 3, discrete=True, key=KEY)
     practised = [segment(seed, ends=seed == 1) for seed in range(4)]
     rings = ([0, -1, -1], [0, 1, -1], [0, 1, 2], [3, 1, 2])
     for k, labels in enumerate(rings, 1):
@@ -287,7 +287,7 @@ def test_the_experts_points_are_drawn_evenly():
 @pytest.mark.parametrize("loss", ["logistic", "linear"])
 def test_mixtures_are_labelled_by_their_shares(loss):
     expert, agent = np.random.default_rng(0).normal(size=(2, 6, 3)).astype(np.float32)
-    found = judges.mixed(
+    found = discriminators.mixed(
         lambda x: 2 * x[:, 0] - x[:, 1], jnp.asarray(expert), jnp.asarray(agent), loss=loss, key=KEY
     )
     share = np.asarray(jax.random.uniform(KEY, (6,), jnp.float32), float)

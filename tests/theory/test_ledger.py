@@ -66,7 +66,7 @@ def both_ways(problem, config, seed):
     best = max_value(problem.mdp, sum(mus))
     policy = best - sum((d * mu).sum() for d, mu in zip(ds, mus, strict=True))
     reward = against([expert - d for d in ds])
-    account = ledgers.settle(
+    account = ledgers.regret_of(
         state.ledger,
         problem.mdp,
         state.k,

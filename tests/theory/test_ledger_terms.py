@@ -109,7 +109,7 @@ def test_every_term_of_every_shape_is_its_definition(window, beta, problem):
         "estimation": against([e - m for e, m in zip(estimates, mixes, strict=True)]),
         "demonstrations": against([truth - shown] * UPDATES),
     }
-    account = ledgers.settle(
+    account = ledgers.regret_of(
         state.ledger,
         problem.mdp,
         state.k,

@@ -136,7 +136,7 @@ def _with_networks(of: Comparison) -> Cells:
         for name in of.names:
             method: Any = DEEP[name]
             config = methods.options(method, base)
-            learner.settle(config)
+            learner.resolve(config)
             for seed in of.seeds:
                 options: dict[str, Any] = {
                     "method": method,
@@ -146,7 +146,7 @@ def _with_networks(of: Comparison) -> Cells:
                     "horizon": None,
                     "seed": seed,
                 }
-                request = train_networks.asked(of.env, config, demonstrations, **options)
+                request = train_networks.request(of.env, config, demonstrations, **options)
                 folder = of.out / name / runs.name(request)
                 asked = networks.Asked(of.env, config, options, request, folder)
                 cells.setdefault((one, name), []).append(asked)

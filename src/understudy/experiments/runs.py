@@ -165,7 +165,7 @@ def same(folder: Path, request: Mapping[str, Any]) -> bool:
 def begin(folder: Path, request: Mapping[str, Any]) -> None:
     """An empty run, in place of what a stopped one left; whatever else is there stays."""
     folder.mkdir(parents=True, exist_ok=True)
-    if (stands := standing.settle(folder, request)) != "new":
+    if (stands := standing.of_run(folder, request)) != "new":
         raise UserError(
             f"The folder {folder} holds a run that is {stands} already; choose another (--out)."
         )
@@ -180,7 +180,7 @@ def recording(folder: Path, request: Mapping[str, Any]) -> Iterator[Path]:
     store.still(folder)
     with store.room_for(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        if (stands := standing.settle(folder, request)) != "new":
+        if (stands := standing.of_run(folder, request)) != "new":
             raise UserError(
                 f"The folder {folder} holds a run that is {stands}; choose another (--out)."
             )

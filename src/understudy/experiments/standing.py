@@ -24,7 +24,7 @@ def prepare(
     `restart`, what is there of it is moved aside first. Runs with `tables` have no checkpoint."""
     if restart:
         move_aside(folder, request)
-    standing = settle(folder, request)
+    standing = of_run(folder, request)
     if standing == "failed":
         why = failure(folder)
         raise Diverged(
@@ -40,14 +40,14 @@ def prepare(
 def mend(folder: Path, request: Mapping[str, Any]) -> None:
     """Move a run aside that is damaged or has failed; others stay as they are."""
     try:
-        lost = settle(folder, request) == "failed"
+        lost = of_run(folder, request) == "failed"
     except run_files.Damaged:
         lost = True
     if lost:
         move_aside(folder, request)
 
 
-def settle(folder: Path, request: Mapping[str, Any]) -> Standing:
+def of_run(folder: Path, request: Mapping[str, Any]) -> Standing:
     """How the run stands; a sentence where what is there cannot be accounted for."""
     names = run_files.found(folder) if folder.is_dir() else []
     if request.get("method") == "sac":
@@ -98,7 +98,7 @@ def failure(folder: Path) -> str | None:
 
 
 def clear(folder: Path, *, metrics: bool = True) -> None:
-    """Take away what a killed process left of a run that `settle` has accounted for; drafts last,
+    """Take away what a killed process left of a run that `of_run` has accounted for; drafts last,
     for they account for the others."""
     store.still(folder)
     for name in (*RESULTS, *([METRICS] if metrics else [])):

@@ -108,8 +108,8 @@ def prepare(
     check_deep(config)
     check_used(method, config)
     check_seed(seed)
-    settings = learner.settle(config)
-    request = asked(
+    settings = learner.resolve(config)
+    identity = request(
         env.name, config, shown, method, demos, trajectories, thin, horizon, seed, env.named()
     )
 
@@ -145,10 +145,10 @@ def prepare(
         keep_best=False,
         checkpoint_seconds=checkpoint,
     )
-    return Prepared(request, begin, stage, schedule, float(shown.returns.mean()))
+    return Prepared(identity, begin, stage, schedule, float(shown.returns.mean()))
 
 
-def asked(
+def request(
     env: str,
     config: DeepConfig,
     shown: Demonstrations,

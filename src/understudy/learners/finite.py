@@ -1,6 +1,6 @@
 """`imitate`: from an MDP and an expert to a policy, in one call.
 
-A `Config` says what a user wants; `plan` turns it into the learner's `Protocol` (shapes) and
+A `Config` says what a user wants; `plan` turns it into the learner's `RunShape` (shapes) and
 `Settings` (numbers).
 """
 
@@ -28,7 +28,7 @@ from understudy.learners import linear, loop, tabular
 from understudy.learners.config import Config, check
 from understudy.learners.linear import Rewards
 from understudy.learners.loop import Glimpse
-from understudy.learners.practice import Protocol
+from understudy.learners.practice import RunShape
 from understudy.learners.seeds import keys_of
 from understudy.learners.tabular import Problem, Settings
 from understudy.theory.bounds import largest_window
@@ -41,7 +41,7 @@ AnyProblem = Problem | linear.Problem
 class Plan:
     """A config made definite for one MDP."""
 
-    protocol: Protocol
+    protocol: RunShape
     settings: Settings  # of one run, no batch axis
     iterations: int
     interactions: np.ndarray  # where the policy is measured
@@ -253,7 +253,7 @@ def plan(mdp: MDP | LinearMDP, config: Config) -> Plan:
         bonus=jnp.asarray(config.bonus * scale, float),
         reuse=windows.Reuse(jnp.asarray(c, float), jnp.asarray(alpha, float), jnp.asarray(lag)),
     )
-    protocol = Protocol(
+    protocol = RunShape(
         lanes=lanes,
         steps=steps,
         slots=slots,
@@ -286,7 +286,7 @@ def least_reuse(config: Config, points: int | None, slots: int) -> int:
 
 
 @double
-def together(plans: Sequence[Plan]) -> tuple[Protocol, list[Settings]]:
+def together(plans: Sequence[Plan]) -> tuple[RunShape, list[Settings]]:
     """One protocol for plans that differ in numbers and in the slots of their windows only, and
     the settings of each, their windows widened to the largest."""
     slots = max(p.protocol.slots for p in plans)

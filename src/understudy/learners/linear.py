@@ -38,7 +38,7 @@ from understudy.core.updates import (
 )
 from understudy.core.window import Gauge, Window
 from understudy.learners import loop
-from understudy.learners.practice import Protocol, Walkers, draw, practise
+from understudy.learners.practice import RunShape, Walkers, draw, practise
 from understudy.learners.tabular import Info, Settings, audit, measure
 from understudy.theory import ledger as ledgers
 from understudy.theory.ledger import Ledger
@@ -106,7 +106,7 @@ class State(eqx.Module):
     k: Int[Array, ""]
 
 
-def init(problem: Problem, protocol: Protocol, *, key: Key[Array, ""]) -> State:
+def init(problem: Problem, protocol: RunShape, *, key: Key[Array, ""]) -> State:
     """π⁰ uniform, μ⁰ = 0, nothing seen."""
     linear, mdp = problem.linear, problem.mdp
     H, S, A = mdp.shape
@@ -134,7 +134,7 @@ def init(problem: Problem, protocol: Protocol, *, key: Key[Array, ""]) -> State:
 
 
 def step(
-    state: State, problem: Problem, settings: Settings, protocol: Protocol, *, key: Key[Array, ""]
+    state: State, problem: Problem, settings: Settings, protocol: RunShape, *, key: Key[Array, ""]
 ) -> tuple[State, Info]:
     """Iteration k: π_{k−1}, μ_{k−1} → π_k, μ_k."""
     practising, recalling = jax.random.split(key)

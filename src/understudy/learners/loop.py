@@ -85,7 +85,7 @@ def glance(problem: Problem, state: Any) -> Glimpse:
 @double
 @eqx.filter_jit
 def start(
-    learner: Learner, problem: Problem, protocol: practice.Protocol, *, keys: Key[Array, " batch"]
+    learner: Learner, problem: Problem, protocol: practice.RunShape, *, keys: Key[Array, " batch"]
 ) -> Any:
     """The state of each run before its first update. All runs share one k."""
 
@@ -108,7 +108,7 @@ def advance(
     state: Any,
     problem: Problem,
     settings: Any,
-    protocol: practice.Protocol,
+    protocol: practice.RunShape,
     marks: Int[Array, " marks"],
     *,
     keys: Key[Array, " batch"],
@@ -131,7 +131,7 @@ def advance(
 
     @functools.partial(jax.vmap, in_axes=(axes, 0))
     def measure(state: Any, key: Array) -> Measured:
-        return account(state, problem, protocol, key=key)
+        return at_a_mark(state, problem, protocol, key=key)
 
     def to_mark(state: Any, mark: Array) -> tuple[Any, Measured]:
         state = jax.lax.fori_loop(
@@ -143,8 +143,8 @@ def advance(
     return Run(state, *jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), measured))
 
 
-def account(
-    state: Any, problem: Problem, protocol: practice.Protocol, *, key: Key[Array, ""]
+def at_a_mark(
+    state: Any, problem: Problem, protocol: practice.RunShape, *, key: Key[Array, ""]
 ) -> Measured:
     """The policy's return, the regret so far and, where asked for, a glimpse."""
     mdp = problem.mdp
@@ -156,7 +156,7 @@ def account(
     glimpse = glance(problem, state) if protocol.replay else None
     if state.ledger is None:
         return returns, None, glimpse
-    regret = ledgers.settle(
+    regret = ledgers.regret_of(
         state.ledger,
         mdp,
         state.k,
@@ -173,7 +173,7 @@ def run(
     learner: Learner,
     problem: Problem,
     settings: Any,
-    protocol: practice.Protocol,
+    protocol: practice.RunShape,
     marks: np.ndarray,
     *,
     keys: Key[Array, " batch"],

@@ -22,7 +22,7 @@ Gradients = Literal["sampled", "exact", "modelled"]
 
 
 @dataclass(frozen=True)
-class Protocol:
+class RunShape:
     """The shapes of a run: what is collected and kept. Runs of one batch share them.
 
     Each iteration, `lanes` walkers take `steps` steps each, starting anew whenever an episode
@@ -61,7 +61,7 @@ class Walkers(eqx.Module):
 
 
 def practise(
-    mdp: MDP, pi: Policy, walkers: Walkers, protocol: Protocol, *, key: Key[Array, ""]
+    mdp: MDP, pi: Policy, walkers: Walkers, protocol: RunShape, *, key: Key[Array, ""]
 ) -> tuple[Points, Int[Array, " fresh"], Walkers]:
     """Act with π: the points visited, the place of each successor in its row, and who is where."""
     u = jax.random.uniform(key, (protocol.steps, 3, protocol.lanes))
@@ -85,7 +85,7 @@ def draw(p: Float[Array, "*lanes n"], u: Float[Array, " lanes"]) -> Int[Array, "
     return jnp.sum(ends <= (u * ends[..., -1])[:, None], axis=-1, dtype=jnp.int32)
 
 
-def sampled_return(mdp: MDP, pi: Policy, protocol: Protocol, *, key: Array) -> Array:
+def sampled_return(mdp: MDP, pi: Policy, protocol: RunShape, *, key: Array) -> Array:
     """The mean return of some episodes, as the paper measures."""
     episodes = protocol.episodes
     starting, acting = jax.random.split(key)

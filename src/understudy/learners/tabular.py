@@ -34,7 +34,7 @@ from understudy.core.updates import (
 )
 from understudy.core.window import Gauge, Reuse, Window
 from understudy.learners import loop
-from understudy.learners.practice import Protocol, Walkers, draw, practise
+from understudy.learners.practice import RunShape, Walkers, draw, practise
 from understudy.theory import ledger as ledgers
 from understudy.theory.ledger import Ledger
 
@@ -96,7 +96,7 @@ class Info(eqx.Module):
     d_mix: Occupancy
 
 
-def init(problem: Problem, protocol: Protocol, *, key: Key[Array, ""]) -> State:
+def init(problem: Problem, protocol: RunShape, *, key: Key[Array, ""]) -> State:
     """π⁰ uniform, μ⁰ = 0, nothing seen. (μ⁰ = ½ learns half as fast; see docs/tabular.md.)"""
     mdp = problem.mdp
     H, S, A = mdp.shape
@@ -125,7 +125,7 @@ def init(problem: Problem, protocol: Protocol, *, key: Key[Array, ""]) -> State:
 
 
 def step(
-    state: State, problem: Problem, settings: Settings, protocol: Protocol, *, key: Key[Array, ""]
+    state: State, problem: Problem, settings: Settings, protocol: RunShape, *, key: Key[Array, ""]
 ) -> tuple[State, Info]:
     """Iteration k: π_{k−1}, μ_{k−1} → π_k, μ_k."""
     practising, recalling = jax.random.split(key)
@@ -161,7 +161,7 @@ def step(
 
 
 def log_probability(
-    mdp: MDP, pi: Policy, points: Points, protocol: Protocol
+    mdp: MDP, pi: Policy, points: Points, protocol: RunShape
 ) -> Float[Array, "*points"] | None:
     """log-probability of each point under π, of the kind that the correction asks for."""
     if protocol.correction == "none":
@@ -172,7 +172,7 @@ def log_probability(
 
 
 def ratio(
-    mdp: MDP, pi: Policy, recalled: Segment, protocol: Protocol
+    mdp: MDP, pi: Policy, recalled: Segment, protocol: RunShape
 ) -> Float[Array, "*points"] | float:
     """Importance ratios of the recalled points; one where samples are reused as they are."""
     now = log_probability(mdp, pi, recalled.points, protocol)
@@ -181,7 +181,7 @@ def ratio(
 
 def measure(
     gauge: Gauge,
-    protocol: Protocol,
+    protocol: RunShape,
     before: Policy,
     after: Policy,
     sampled: tuple[Points, Float[Array, "*points"]],
@@ -210,7 +210,7 @@ def audit(
     state: Any,
     mu: Reward,
     mdp: MDP,
-    protocol: Protocol,
+    protocol: RunShape,
     beta: Float[Array, " slots"],
     N: Int[Array, ""],
     sampled: tuple[Points, Float[Array, "*points"]],
@@ -234,7 +234,7 @@ def improve(
     state: State,
     problem: Problem,
     settings: Settings,
-    protocol: Protocol,
+    protocol: RunShape,
     points: Points,
     mu: Reward,
     Q: Values,

@@ -136,7 +136,7 @@ def note_step(ledger: Ledger, before: Policy, after: Policy) -> Ledger:
     return dataclasses.replace(ledger, tv=jnp.maximum(ledger.tv, step))
 
 
-def settle(
+def regret_of(
     ledger: Ledger,
     mdp: MDP,
     pairs: Int[Array, ""],

@@ -24,8 +24,7 @@ from understudy.experiments import train_networks as deep_train
 from understudy.learners import tabular
 from understudy.learners.baselines import cloning, iq_learn, methods, sqil
 from understudy.learners.config import Config
-from understudy.learners.deep import actor_critic as players
-from understudy.learners.deep import expert_points, learner
+from understudy.learners.deep import actor_critic, expert_points, learner
 from understudy.learners.deep.actor_critic import Transitions, Tuning
 from understudy.learners.deep.config import PRESETS
 from understudy.learners.finite import expert_occupancy, imitate, plan, pose, stack
@@ -189,7 +188,7 @@ def test_oal_with_the_world_in_its_counts_is_exact_imitation():
 
 def test_gail_sees_its_own_practice_and_no_other():
     config = methods.options("gail", PRESETS["fast"])
-    settings = learner.settle(config)
+    settings = learner.resolve(config)
     assert (settings.slots, settings.fresh, config.window) == (1, 512, "1")
     ours = PRESETS["fast"]
     assert ours.fresh is not None
@@ -199,7 +198,7 @@ def test_gail_sees_its_own_practice_and_no_other():
 
 def test_dac_samples_all_that_was_practised_alike():
     config = methods.options("dac", PRESETS["fast"])
-    settings = learner.settle(config)
+    settings = learner.resolve(config)
     k = jnp.asarray(700)
     recent = learner.reuse(settings)
     gauge = windows.Gauge(jnp.zeros(()), jnp.ones(()))
@@ -223,7 +222,7 @@ def test_sqil_values_the_expert_above_practice():
     tuning = Tuning(
         actor_hidden=(16, 16), critic_hidden=(16, 16), norm=False, critic_rate=1e-2, gamma=1e-6
     )
-    agent = players.init(3, 2, tuning, discrete=False, key=KEY)
+    agent = actor_critic.init(3, 2, tuning, discrete=False, key=KEY)
     seen, shown = points(32, key=1), points(32, key=9)
     fit = jax.jit(sqil.fit, static_argnames="tuning")
     for i in range(400):
@@ -245,14 +244,14 @@ def test_iq_learns_objective_has_its_closed_form():
 
 @pytest.mark.slow
 def test_iq_learn_gives_the_expert_a_reward_and_practice_less():
-    agent = players.init(3, 2, TUNING, discrete=False, key=KEY)
+    agent = actor_critic.init(3, 2, TUNING, discrete=False, key=KEY)
     seen, shown = points(32, key=1), points(32, key=9)
     fit = jax.jit(iq_learn.fit, static_argnames="tuning")
     for i in range(300):
         agent, _ = fit(agent, seen, shown, TUNING, key=jax.random.key(i))
 
     def reward(batch):
-        after = players.backup(agent, batch, jnp.zeros(32, jnp.float32), TUNING, key=KEY)
+        after = actor_critic.backup(agent, batch, jnp.zeros(32, jnp.float32), TUNING, key=KEY)
         return float(jnp.mean(agent.critic(batch.obs, batch.action[None])[:, 0] - after))
 
     assert reward(shown) > reward(seen) + 0.5

@@ -58,7 +58,7 @@ def test_a_miss_is_a_cross_entropy_whose_slope_is_the_difference():
 
 def test_an_actor_that_is_cloned_has_a_layer_more():
     def layers(**changes):
-        settings = learner.settle(dataclasses.replace(CONFIG, **changes))
+        settings = learner.resolve(dataclasses.replace(CONFIG, **changes))
         state = learner.init(settings, 3, 2, discrete=False, key=KEY)
         return len(state.agent.actor.net.layers), len(state.agent.critic.net.layers)
 
@@ -98,7 +98,7 @@ def points(n, key=0):
 
 def moved(apart, steps=40, *, terminates=False, **changes):
     """How far the actor goes from where it began, by KL, and whether its anchor went with it."""
-    settings = learner.settle(dataclasses.replace(CONFIG, **changes))
+    settings = learner.resolve(dataclasses.replace(CONFIG, **changes))
     state = learner.init(settings, 3, 2, discrete=False, key=KEY)
     begun, expert = state.agent.actor, points(64, key=5)
     at = begun.at(expert.obs)
@@ -135,7 +135,7 @@ def test_a_clone_that_is_lost_is_let_go():
 
 
 def test_letting_go_changes_what_it_says():
-    settings = learner.settle(CONFIG)
+    settings = learner.resolve(CONFIG)
     state = learner.init(settings, 3, 2, discrete=False, key=KEY)
     state, loose = learner.let_go(state, settings)
     assert loose.tuning.kl == loose.config.kl == CONFIG.kl / 5
@@ -169,7 +169,7 @@ def test_the_hold_loosens_along_the_run():
 
 @pytest.mark.slow
 def test_it_is_measured_while_the_actor_waits_and_then_stays():
-    settings = learner.settle(CONFIG)
+    settings = learner.resolve(CONFIG)
     state = learner.init(settings, 3, 2, discrete=False, key=KEY)
     assert state.apart == np.float32(learner.TELLS_APART)  # not held before it is known
     # Of four points one is far out, as after a fall: the median does not see it, a mean would.

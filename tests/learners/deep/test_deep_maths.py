@@ -12,9 +12,9 @@ from jax.test_util import check_grads
 
 from understudy.core import occupancy as occupancies
 from understudy.learners.deep import actor as actors
-from understudy.learners.deep import actor_critic as players
+from understudy.learners.deep import actor_critic
 from understudy.learners.deep import critic as critics
-from understudy.learners.deep import discriminator as judges
+from understudy.learners.deep import discriminator as discriminators
 from understudy.learners.deep.actor_critic import Transitions, Tuning
 from understudy.learners.deep.networks import MLP, Linear, mlp
 
@@ -159,9 +159,9 @@ def test_twin_critics_are_two_networks(norm):
 @pytest.mark.parametrize("discrete", [False, True])
 def test_the_backup_is_the_textbook_one(discrete):
     tuning = Tuning(actor_hidden=(16, 16), critic_hidden=(16, 16), gamma=0.9, entropy=0.2)
-    agent = players.init(4, 3, tuning, discrete=discrete, key=KEY)
+    agent = actor_critic.init(4, 3, tuning, discrete=discrete, key=KEY)
     b, r = transitions(), some(6, key=5)
-    y = players.backup(agent, b, r, tuning, key=KEY)
+    y = actor_critic.backup(agent, b, r, tuning, key=KEY)
     a = agent.actor.at(b.next_obs).options(key=KEY)
     expected = np.zeros(6)
     for n in range(a.weight.shape[0]):
@@ -179,8 +179,8 @@ def test_the_first_actor_step_does_not_feel_its_own_anchor(discrete):
     moved = []
     for kl in (1e-9, 10.0):
         tuning = Tuning(actor_hidden=(16, 16), critic_hidden=(16, 16), kl=kl, entropy=0.0)
-        agent = players.init(4, 3, tuning, discrete=discrete, key=KEY)
-        agent, info = jax.jit(functools.partial(players.improve, tuning=tuning))(
+        agent = actor_critic.init(4, 3, tuning, discrete=discrete, key=KEY)
+        agent, info = jax.jit(functools.partial(actor_critic.improve, tuning=tuning))(
             agent, b, r, key=KEY
         )
         assert float(info.kl) == pytest.approx(0, abs=1e-6)
@@ -197,8 +197,8 @@ def test_a_large_kl_coefficient_keeps_the_policy_close():
         tuning = Tuning(
             actor_hidden=(16, 16), critic_hidden=(16, 16), kl=kl, entropy=0.0, actor_rate=3e-3
         )
-        agent = players.init(4, 3, tuning, discrete=False, key=KEY)
-        before, step = agent.actor, jax.jit(functools.partial(players.improve, tuning=tuning))
+        agent = actor_critic.init(4, 3, tuning, discrete=False, key=KEY)
+        before, step = agent.actor, jax.jit(functools.partial(actor_critic.improve, tuning=tuning))
         for i in range(50):
             agent, _ = step(agent, b, 5 * b.obs[:, 0], key=jax.random.key(i))
         gone[kl] = float(jnp.mean(agent.actor.at(b.obs).tv(before.at(b.obs))))
@@ -210,8 +210,8 @@ def test_the_temperature_rises_below_the_target_entropy_and_falls_above():
         tuning = Tuning(
             actor_hidden=(16, 16), critic_hidden=(16, 16), entropy=0.1, target_entropy=target
         )
-        agent = players.init(4, 3, tuning, discrete=False, key=KEY)
-        step = jax.jit(functools.partial(players.improve, tuning=tuning))
+        agent = actor_critic.init(4, 3, tuning, discrete=False, key=KEY)
+        step = jax.jit(functools.partial(actor_critic.improve, tuning=tuning))
         after, _ = step(agent, transitions(), some(6), key=KEY)
         assert sign * float(after.log_alpha - agent.log_alpha) > 0
 
@@ -220,13 +220,13 @@ def test_the_temperature_rises_below_the_target_entropy_and_falls_above():
 
 
 def judge(spectral=False, X=7):
-    return judges.discriminator(X, (16, 16), spectral=spectral, key=KEY)
+    return discriminators.discriminator(X, (16, 16), spectral=spectral, key=KEY)
 
 
 @pytest.mark.parametrize("centre", [0.0, 1.0])
 def test_gradient_penalty_against_finite_differences(centre):
     ell, expert, agent = judge(), some(5, 7), some(5, 7, key=1)
-    value = judges.gradient_penalty(ell, expert, agent, centre=centre, key=KEY)
+    value = discriminators.gradient_penalty(ell, expert, agent, centre=centre, key=KEY)
     share = np.asarray(jax.random.uniform(KEY, (5, 1), jnp.float32), np.float64)
     x = share * np.asarray(expert) + (1 - share) * np.asarray(agent)
 
@@ -252,7 +252,7 @@ def test_the_whole_objective_has_the_gradient_that_differences_give():
 
         def value(scale, loss=loss, mixup=mixup, centre=centre, net=net):
             moved = jax.tree.map(lambda x: x * scale, net)
-            return judges.objective(
+            return discriminators.objective(
                 moved, expert, agent, loss=loss, mixup=mixup, penalty=0.7, centre=centre, key=KEY
             )
 
@@ -263,22 +263,22 @@ def test_losses_are_cross_entropies():
     ell, expert, agent = judge(), some(5, 7), some(5, 7, key=1)
     D = lambda x: 1 / (1 + np.exp(-np.asarray(ell(x), np.float64)))  # noqa: E731
     by_hand = -np.log(D(expert)).mean() - np.log(1 - D(agent)).mean()
-    assert float(judges.logistic(ell, expert, agent)) == pytest.approx(by_hand, rel=1e-5)
+    assert float(discriminators.logistic(ell, expert, agent)) == pytest.approx(by_hand, rel=1e-5)
 
 
 def test_mixup_of_equal_shares_is_the_plain_loss_in_the_mean():
     """Where expert and agent are one point, mixing changes nothing: the loss is that point's."""
     ell = judge()
     x = jnp.broadcast_to(some(1, 7), (20_000, 7))
-    mixed = judges.mixed(ell, x, x, loss="logistic", key=KEY)
-    assert float(mixed) == pytest.approx(float(judges.logistic(ell, x, x)), rel=2e-2)
+    mixed = discriminators.mixed(ell, x, x, loss="logistic", key=KEY)
+    assert float(mixed) == pytest.approx(float(discriminators.logistic(ell, x, x)), rel=2e-2)
 
 
 def test_the_spectral_norm_is_the_largest_singular_value():
     for shape in ((7, 16), (16, 16), (16, 1)):
         w = some(*shape, key=3)
         exact = np.linalg.svd(np.asarray(w), compute_uv=False)[0]
-        assert float(judges.spectral_norm(w)) == pytest.approx(exact, rel=0.03)
+        assert float(discriminators.spectral_norm(w)) == pytest.approx(exact, rel=0.03)
     # so the whole network is close to 1-Lipschitz
     ell, x, y = judge(spectral=True), some(500, 7), some(500, 7, key=1)
     slope = jnp.abs(ell(x) - ell(y)) / jnp.linalg.norm(x - y, axis=-1)
@@ -294,11 +294,15 @@ def test_rewards_are_what_they_say():
         "negative": np.log(D),
     }
     for kind, value in expected.items():
-        np.testing.assert_allclose(judges.reward(ell, kind, no), value, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(
+            discriminators.reward(ell, kind, no), value, rtol=1e-4, atol=1e-6
+        )
     np.testing.assert_array_equal(
-        judges.reward(ell, "auto", yes), judges.reward(ell, "positive", no)
+        discriminators.reward(ell, "auto", yes), discriminators.reward(ell, "positive", no)
     )
-    np.testing.assert_array_equal(judges.reward(ell, "auto", no), judges.reward(ell, "logit", no))
+    np.testing.assert_array_equal(
+        discriminators.reward(ell, "auto", no), discriminators.reward(ell, "logit", no)
+    )
 
 
 def test_in_a_table_the_discriminators_gradient_is_the_reward_players():
@@ -311,9 +315,9 @@ def test_in_a_table_the_discriminators_gradient_is_the_reward_players():
         return jnp.asarray(np.eye(S * A)[s * A + a], jnp.float32)
 
     layer = Linear(jnp.zeros((S * A, 1), jnp.float32), jnp.zeros(1, jnp.float32))
-    flat = judges.Discriminator(MLP((layer,), norm=False), spectral=False)
+    flat = discriminators.Discriminator(MLP((layer,), norm=False), spectral=False)
     slope = jax.grad(
-        lambda ell: judges.linear(ell, one_hot(*drawn["expert"]), one_hot(*drawn["agent"]))
+        lambda ell: discriminators.linear(ell, one_hot(*drawn["expert"]), one_hot(*drawn["agent"]))
     )(flat)
     d = {
         who: occupancies.estimate(
@@ -329,8 +333,8 @@ def test_in_a_table_the_discriminators_gradient_is_the_reward_players():
 
 def test_adam_and_the_networks_stay_in_single_precision():
     tuning = Tuning(actor_hidden=(16, 16), critic_hidden=(16, 16), kl=0.1)
-    agent = players.init(4, 3, tuning, discrete=False, key=KEY)
-    agent, info = players.improve(agent, transitions(), some(6), tuning, key=KEY)
+    agent = actor_critic.init(4, 3, tuning, discrete=False, key=KEY)
+    agent, info = actor_critic.improve(agent, transitions(), some(6), tuning, key=KEY)
     kinds = {str(x.dtype) for x in jax.tree.leaves((agent, info))}
     assert kinds <= {"float32", "int32"}
 

@@ -15,8 +15,7 @@ import pytest
 from scipy.stats import norm
 
 from understudy.core import window as windows
-from understudy.learners.deep import actor_critic as players
-from understudy.learners.deep import learner
+from understudy.learners.deep import actor_critic, learner
 from understudy.learners.deep.actor_critic import Transitions, Tuning
 from understudy.learners.deep.config import DeepConfig
 
@@ -167,7 +166,7 @@ def all_different(agent):
 
 def staged(discrete, tuning=TUNING):
     """An agent, a batch, its reward, and the noise of its actions."""
-    agent = all_different(players.init(S, A, tuning, discrete=discrete, key=KEY))
+    agent = all_different(actor_critic.init(S, A, tuning, discrete=discrete, key=KEY))
     noise = None if discrete else np.asarray(jax.random.normal(KEY, (7, A), jnp.float32), float)
     r = jnp.asarray(np.random.default_rng(9).normal(size=7), jnp.float32)
     return agent, points(7, discrete=discrete), r, noise
@@ -178,7 +177,7 @@ def test_a_step_of_the_critics_and_of_their_targets(discrete):
     agent, batch, r, noise = staged(discrete)
     actor, critic, target = map(weights, (agent.actor, agent.critic, agent.target))
     y = backup(actor, target, batch, np.asarray(r), noise, gamma=0.8, alpha=0.4)
-    after, loss = step(players.evaluate)(agent, batch, r, key=KEY)
+    after, loss = step(actor_critic.evaluate)(agent, batch, r, key=KEY)
     assert float(loss) == pytest.approx(missed(batch, y)(critic), rel=1e-5)
     stepped(critic, after.critic, after.critic_moments, missed(batch, y), 0.02)
     for old, near, new in zip(target, weights(after.critic), weights(after.target), strict=True):
@@ -191,7 +190,7 @@ def test_a_step_of_the_actor_and_of_the_temperature(discrete):
     """A loss of three times λ, and half a step."""
     agent, batch, _, noise = staged(discrete)
     actor, old, critic = map(weights, (agent.actor, agent.anchor, agent.critic))
-    half = step(players.ascend, pace=0.5, grip=3.0)
+    half = step(actor_critic.ascend, pace=0.5, grip=3.0)
     after, info = half(agent, batch, jnp.float32(5), key=KEY)
     of = cost(batch, old, critic, noise, kl=3 * 0.7, alpha=0.4)
     stepped(actor, after.actor, after.actor_moments, of, 0.5 * 0.01)
@@ -211,14 +210,14 @@ def test_a_step_of_the_actor_and_of_the_temperature(discrete):
 
 
 def test_the_usual_entropy_to_aim_at():
-    assert players.usual_entropy(4, discrete=False) == -4
-    assert players.usual_entropy(4, discrete=True) == pytest.approx(0.3 * np.log(4))
+    assert actor_critic.usual_entropy(4, discrete=False) == -4
+    assert actor_critic.usual_entropy(4, discrete=True) == pytest.approx(0.3 * np.log(4))
 
 
 def test_the_actor_climbs_the_critics_that_have_just_moved_and_alpha_may_stay():
     tuning = dataclasses.replace(TUNING, target_entropy=None)
     agent, batch, r, _ = staged(True, tuning)
-    after, info = step(players.improve, tuning=tuning)(agent, batch, r, key=KEY)
+    after, info = step(actor_critic.improve, tuning=tuning)(agent, batch, r, key=KEY)
     s = np.asarray(batch.obs, np.float64)
     a, _, p = options(weights(agent.actor), s, None)
     values = [
@@ -241,7 +240,7 @@ CONFIG = DeepConfig(
 
 def begun(config, k=0):
     """Settings, and a state after k iterations whose networks have nothing in common."""
-    settings = learner.settle(config)
+    settings = learner.resolve(config)
     state = learner.init(settings, S, A, discrete=True, key=KEY)
     nets = all_different(state.agent), shaken(state.average, 7), shaken(state.judge, 8)
     state = eqx.tree_at(lambda s: (s.agent, s.average, s.judge), state, nets)

@@ -125,7 +125,7 @@ def _asked(sweep: Sweep, out: Path) -> tuple[list[Asked], list[Failure]]:
         for env, demonstrations in shown.items():
             for config in sweep.settings():
                 assert isinstance(config, DeepConfig)
-                learner.settle(config)  # refuses now what it would refuse later
+                learner.resolve(config)  # refuses now what it would refuse later
                 options = {
                     "method": "mdpo",
                     "demos": sweep.demos,
@@ -134,7 +134,7 @@ def _asked(sweep: Sweep, out: Path) -> tuple[list[Asked], list[Failure]]:
                     "horizon": sweep.horizon,
                     "seed": seed,
                 }
-                request = train_networks.asked(env, config, demonstrations, **options)
+                request = train_networks.request(env, config, demonstrations, **options)
                 listed.append(Asked(env, config, options, request, out / runs.name(request)))
     return listed, [Failure(env, why, sweep.each()) for env, why in broken.items()]
 

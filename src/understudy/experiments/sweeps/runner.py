@@ -20,7 +20,7 @@ from understudy.core.precision import double
 from understudy.learners import loop
 from understudy.learners.finite import AnyProblem, Plan, learner_of, stack, together
 from understudy.learners.loop import Run
-from understudy.learners.practice import Protocol
+from understudy.learners.practice import RunShape
 from understudy.learners.seeds import keys_of
 from understudy.learners.tabular import Settings
 
@@ -42,7 +42,7 @@ class Batch:
     """A job made concrete: its protocol widened to that of its group."""
 
     job: Job
-    protocol: Protocol
+    protocol: RunShape
     settings: Settings
 
     @property
@@ -153,6 +153,6 @@ def _batches(group: list[Job]) -> list[Batch]:
     ]
 
 
-def _program(job: Job, protocol: Protocol) -> Hashable:
+def _program(job: Job, protocol: RunShape) -> Hashable:
     """What a compiled program depends on, besides the problem's arrays."""
     return job.problem_name, protocol, len(job.plan.marks), len(job.seeds)

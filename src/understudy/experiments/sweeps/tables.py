@@ -238,7 +238,7 @@ def _write(cell: Cell, result: Run, failed: dict[Path, str]) -> int:
     for i in left:
         one = batch.of(i)
         try:
-            standing.settle(cell.folders[i], cell.requests[i])
+            standing.of_run(cell.folders[i], cell.requests[i])
         except UserError as error:  # what is there cannot be accounted for
             failed[cell.folders[i]] = str(error)
             continue

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float32, Key
 
 from understudy.learners.baselines import soft
-from understudy.learners.deep import actor_critic as players
+from understudy.learners.deep import actor_critic
 from understudy.learners.deep.actor_critic import Agent, Transitions, Tuning
 from understudy.learners.deep.critic import Critic
 
@@ -31,7 +31,7 @@ def fit(
     here, ahead = jax.random.split(key)
     batch, alpha = soft.both(seen, shown), jnp.exp(agent.log_alpha)
     # γ V(s′), and nothing beyond a termination.
-    to_come = players.backup(
+    to_come = actor_critic.backup(
         agent, batch, jnp.zeros(len(batch.obs), jnp.float32), tuning, key=ahead
     )
     a = agent.actor.at(shown.obs).options(key=here)
@@ -42,8 +42,8 @@ def fit(
         r = Q(batch.obs, batch.action[None])[:, 0] - to_come
         return objective(r[:, len(seen.obs) :], r, (1 - tuning.gamma) * V)
 
-    agent, value = players.fit(agent, loss, tuning)
-    return players.follow(agent, tuning), value
+    agent, value = actor_critic.fit(agent, loss, tuning)
+    return actor_critic.follow(agent, tuning), value
 
 
 def objective(

@@ -11,8 +11,7 @@ from jaxtyping import Array, Float32, Int, Key
 
 from understudy.core import window as windows
 from understudy.core.window import Window
-from understudy.learners.deep import actor_critic as players
-from understudy.learners.deep import replay
+from understudy.learners.deep import actor_critic, replay
 from understudy.learners.deep.actor import Actor
 from understudy.learners.deep.actor_critic import Agent, Transitions
 from understudy.learners.deep.learner import Settings, draw
@@ -44,11 +43,15 @@ def init(
     settings: Settings, observations: int, actions: int, *, discrete: bool, key: Key[Array, ""]
 ) -> State:
     playing, going = jax.random.split(key)
-    agent = players.init(observations, actions, settings.tuning, discrete=discrete, key=playing)
+    agent = actor_critic.init(
+        observations, actions, settings.tuning, discrete=discrete, key=playing
+    )
     return State(
         agent=agent,
         average=jax.tree.map(jnp.copy, agent.actor),
-        window=windows.empty(players.blank(observations, actions, settings.fresh), settings.slots),
+        window=windows.empty(
+            actor_critic.blank(observations, actions, settings.fresh), settings.slots
+        ),
         key=going,
         k=jnp.zeros((), jnp.int32),
     )
@@ -87,7 +90,7 @@ def iterate(
         agent, loss = fit(agent, seen, shown, tuning, key=fitting)
         if not moving:
             return agent, Info(loss, jnp.zeros_like(loss), jnp.zeros_like(loss))
-        agent, info = players.ascend(
+        agent, info = actor_critic.ascend(
             agent, both(seen, shown), loss, tuning, pace, 1.0, key=improving
         )
         return agent, Info(loss, info.q, info.entropy)

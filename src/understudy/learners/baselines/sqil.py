@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float32, Key
 
 from understudy.learners.baselines import soft
-from understudy.learners.deep import actor_critic as players
+from understudy.learners.deep import actor_critic
 from understudy.learners.deep.actor_critic import Agent, Transitions, Tuning
 
 
@@ -13,7 +13,9 @@ def fit(
     agent: Agent, seen: Transitions, shown: Transitions, tuning: Tuning, *, key: Key[Array, ""]
 ) -> tuple[Agent, Float32[Array, ""]]:
     """The critics' step towards r + γ V′, with r = 1 for the expert."""
-    return players.evaluate(agent, soft.both(seen, shown), reward(seen, shown), tuning, key=key)
+    return actor_critic.evaluate(
+        agent, soft.both(seen, shown), reward(seen, shown), tuning, key=key
+    )
 
 
 def reward(seen: Transitions, shown: Transitions) -> Float32[Array, " batch"]:

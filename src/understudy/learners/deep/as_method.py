@@ -35,7 +35,7 @@ def imitation(
 ) -> Method:
     """A learner as a method of a rehearsal."""
     config = settings.config
-    settings = learner.fitted(settings, border.actions, discrete=border.discrete)
+    settings = learner.sized(settings, border.actions, discrete=border.discrete)
     key, fitting, practising = jax.random.split(jax.random.key(seed), 3)
     state = player.init(
         settings, border.observations, border.actions, discrete=border.discrete, key=key

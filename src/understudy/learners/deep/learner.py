@@ -18,9 +18,8 @@ from jaxtyping import Array, Bool, Float32, Int, Key
 from understudy.core import window as windows
 from understudy.core.errors import UserError
 from understudy.core.window import Gauge, Reuse, Shape, Window
-from understudy.learners.deep import actor_critic as players
-from understudy.learners.deep import adam, clone, drill, replay
-from understudy.learners.deep import discriminator as judges
+from understudy.learners.deep import actor_critic, adam, clone, drill, replay
+from understudy.learners.deep import discriminator as discriminators
 from understudy.learners.deep.actor import Actor
 from understudy.learners.deep.actor_critic import Agent, Transitions, Tuning
 from understudy.learners.deep.config import DeepConfig
@@ -86,7 +85,7 @@ class Info(eqx.Module):
     entropy: Float32[Array, ""]
 
 
-def settle(config: DeepConfig) -> Settings:
+def resolve(config: DeepConfig) -> Settings:
     """Make a config definite."""
     adaptive = config.window.strip().lower() == "adaptive"
     # Prop. 4.7 asks N = o(√K), so that is where an adaptive window ends.
@@ -138,11 +137,11 @@ def settle(config: DeepConfig) -> Settings:
     )
 
 
-def fitted(settings: Settings, actions: int, *, discrete: bool) -> Settings:
+def sized(settings: Settings, actions: int, *, discrete: bool) -> Settings:
     """The settings for so many actions, which the entropy to aim at depends on."""
     if settings.config.entropy is not None:
         return settings
-    target = players.usual_entropy(actions, discrete=discrete)
+    target = actor_critic.usual_entropy(actions, discrete=discrete)
     tuning = dataclasses.replace(settings.tuning, target_entropy=target)
     return settings._replace(tuning=tuning)
 
@@ -153,16 +152,20 @@ def init(
     config = settings.config
     playing, judging, going = jax.random.split(key, 3)
     width = (config.discriminator_hidden,) * 2
-    judge = judges.discriminator(
+    judge = discriminators.discriminator(
         observations + actions, width, spectral=config.spectral_norm, key=judging
     )
-    agent = players.init(observations, actions, settings.tuning, discrete=discrete, key=playing)
+    agent = actor_critic.init(
+        observations, actions, settings.tuning, discrete=discrete, key=playing
+    )
     return State(
         agent=agent,
         average=jax.tree.map(jnp.copy, agent.actor),
         judge=judge,
         moments=adam.moments(judge, config.discriminator_rate),
-        window=windows.empty(players.blank(observations, actions, settings.fresh), settings.slots),
+        window=windows.empty(
+            actor_critic.blank(observations, actions, settings.fresh), settings.slots
+        ),
         gauge=Gauge(drift=jnp.zeros(()), error=jnp.ones(())),
         terminates=jnp.zeros((), bool),
         apart=jnp.full((), TELLS_APART, jnp.float32),
@@ -219,7 +222,7 @@ def let_go(state: State, settings: Settings) -> tuple[State, Settings]:
     )
     tuning = dataclasses.replace(settings.tuning, kl=config.kl)
     if config.entropy is not None:
-        log_alpha = players.log_of(2.5 * config.entropy)
+        log_alpha = actor_critic.log_of(2.5 * config.entropy)
         state = eqx.tree_at(lambda s: s.agent.log_alpha, state, log_alpha)
     return state, settings._replace(config=config, tuning=tuning)
 
@@ -286,7 +289,7 @@ def reward(
         shown = points(draw(expert, config.points, key=choosing), config.absorbing)
 
         def loss(judge: Discriminator) -> Array:
-            return judges.objective(
+            return discriminators.objective(
                 judge,
                 shown,
                 seen,
@@ -353,12 +356,12 @@ def policy(
             shown = draw(expert, of_expert, key=choosing)
             batch = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), batch, shown)
         logit = state.judge(points(batch, config.absorbing))
-        mu = judges.reward(logit, config.reward, state.terminates)
+        mu = discriminators.reward(logit, config.reward, state.terminates)
         if moving:
-            agent, info = players.improve(agent, batch, mu, tuning, pace, grip, key=improving)
+            agent, info = actor_critic.improve(agent, batch, mu, tuning, pace, grip, key=improving)
             told = vars(info)
         else:
-            agent, loss = players.evaluate(agent, batch, mu, tuning, key=improving)
+            agent, loss = actor_critic.evaluate(agent, batch, mu, tuning, key=improving)
             zero = jnp.zeros_like(loss)
             told = {"critic_loss": loss, "q": zero, "kl": zero, "entropy": zero}
         return agent, {"reward": jnp.mean(mu), **told}

@@ -11,8 +11,7 @@ from jaxtyping import Array, Float32, Int, Key
 
 from understudy.core import window as windows
 from understudy.core.window import Window
-from understudy.learners.deep import actor_critic as players
-from understudy.learners.deep import replay
+from understudy.learners.deep import actor_critic, replay
 from understudy.learners.deep.actor_critic import Agent, Info, Transitions, Tuning
 
 
@@ -42,7 +41,7 @@ def init(
 ) -> State:
     beginning, going = jax.random.split(key)
     return State(
-        agent=players.init(observations, actions, tuning, discrete=discrete, key=beginning),
+        agent=actor_critic.init(observations, actions, tuning, discrete=discrete, key=beginning),
         window=windows.empty(example(observations, actions, fresh), slots),
         key=going,
         k=jnp.zeros((), jnp.int32),
@@ -50,7 +49,7 @@ def init(
 
 
 def example(observations: int, actions: int, fresh: int) -> Rewarded:
-    points = players.blank(observations, actions, fresh)
+    points = actor_critic.blank(observations, actions, fresh)
     return Rewarded(points, jnp.zeros(fresh, jnp.float32))
 
 
@@ -65,7 +64,7 @@ def step(
     def one(agent: Agent, key: Array) -> tuple[Agent, Info]:
         drawing, improving = jax.random.split(key)
         taken = replay.batch(window, k, batch, key=drawing)
-        return players.improve(agent, taken.points, taken.reward, tuning, key=improving)
+        return actor_critic.improve(agent, taken.points, taken.reward, tuning, key=improving)
 
     keys = jax.random.split(jax.random.fold_in(state.key, k), steps)
     agent, info = jax.lax.scan(one, state.agent, keys)
@@ -74,4 +73,4 @@ def step(
 
 def segment(practised: Mapping[str, np.ndarray]) -> Rewarded:
     """What was practised, with its reward."""
-    return Rewarded(players.transitions(practised), jnp.asarray(practised["reward"]))
+    return Rewarded(actor_critic.transitions(practised), jnp.asarray(practised["reward"]))
