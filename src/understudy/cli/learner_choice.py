@@ -39,17 +39,9 @@ def environment(words: Sequence[str], learners: Sequence[type]) -> str | None:
 
 def continuous(env: str) -> bool:
     """Whether it is for networks, or for features of vectors; a sentence if it cannot be made."""
-    from understudy.core.errors import UserError
     from understudy.envs import making
 
-    try:
-        return making.continuous(env)
-    except UserError:
-        raise
-    except Exception:  # whatever its module or its constructor raises
-        from understudy.envs import catalog
-
-        return catalog.continuous(env)  # again, for the sentence
+    return making.continuous(env)
 
 
 @functools.cache

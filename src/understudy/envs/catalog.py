@@ -99,8 +99,3 @@ def make(name: str, *, horizon: int | None = None, render_mode: str | None = Non
     if (n := room_size(name)) is not None:
         return making.make("understudy/EmptyRoom-v0", size=n, horizon=horizon, **drawn)
     return making.make(name, max_episode_steps=horizon, **drawn)
-
-
-def continuous(name: str) -> bool:
-    """Whether `name` is an environment for networks, with errors that help."""
-    return making.continuous(name)

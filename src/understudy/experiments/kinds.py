@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from understudy.core.errors import UserError
-from understudy.envs import catalog
+from understudy.envs import making
 from understudy.experiments import runs, shows, train_features, train_networks, train_tables
 from understudy.experiments.shows import Show
 from understudy.experiments.sweeps import networks, tables
@@ -81,6 +81,6 @@ def of_config(config: Any) -> Kind:
 
 def of_env(env: str, features: str | None = None) -> Kind:
     """The kind that an environment is for, by its spaces; with features of vectors, if asked."""
-    if not catalog.continuous(env):
+    if not making.continuous(env):
         return TABLES
     return NETWORKS if features is None else FEATURES

@@ -115,16 +115,11 @@ def kind(folder: Path) -> str:
 
 def kind_of(config: Mapping[str, Any]) -> str:
     """The same from a run's config. Older ones do not say it, but have a method or none."""
-    method = config.get("method")
-    older = {None: "tables", "counts": "tables", "linear": "features"}
-    found = config.get("kind", older.get(method, "networks") if _hashable(method) else "networks")
+    older = {"None": "tables", "counts": "tables", "linear": "features"}
+    found = config.get("kind", older.get(str(config.get("method")), "networks"))
     if found not in ("tables", "features", "networks"):
         raise UserError(f"A run's config says that its kind is {found!r:.60}; there is none.")
     return found
-
-
-def _hashable(value: Any) -> bool:
-    return value is None or isinstance(value, str)
 
 
 def done(folder: Path) -> bool:

@@ -82,8 +82,9 @@ def train(
     if features is not None:
         named |= {"features": features, "rewards": rewards}
     # The true expert is known only where its demonstrations were sampled here.
-    best, _ = mdps.optimum(task.mdp, task.mdp.reward)
-    truth = mdps.occupancy(task.mdp, best) if asked.demonstrations else None
+    truth = None
+    if asked.demonstrations:
+        truth = mdps.occupancy(task.mdp, mdps.optimum(task.mdp, task.mdp.reward)[0])
     if task.note:
         console.err.print(f"{task.name}: {task.note}")
     return in_folder(
