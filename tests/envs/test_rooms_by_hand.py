@@ -60,3 +60,24 @@ def test_the_agent_looks_where_it_goes():
         looks.append(env.unwrapped.agent_dir)
     assert looks == [0, 1, 1, 2, 3]
     env.close()
+
+
+def test_the_picture_of_a_room():
+    """Walls around, the goal in the last corner, the agent in the first; nothing is lit up."""
+    env = making.make("understudy/EmptyRoom-v0", size=4, render_mode="rgb_array")
+    env.reset(seed=0)
+    grid, inner = env.unwrapped.grid, env.unwrapped
+    assert (grid.width, grid.height) == (6, 6)
+    kinds = {(x, y): getattr(grid.get(x, y), "type", None) for x in range(6) for y in range(6)}
+    for (x, y), kind in kinds.items():
+        edge = x in (0, 5) or y in (0, 5)
+        assert kind == ("wall" if edge else "goal" if (x, y) == (4, 4) else None)
+    assert (tuple(inner.agent_pos), inner.agent_dir, inner.state) == ((1, 1), 0, 0)
+    assert inner.highlight is False
+    first = env.render()
+    env.step(RIGHT)
+    assert (tuple(inner.agent_pos), inner.state) == ((2, 1), 1)
+    assert not np.array_equal(first, env.render())
+    env.step(DOWN)
+    assert (tuple(inner.agent_pos), inner.state) == ((2, 2), 5)
+    env.close()

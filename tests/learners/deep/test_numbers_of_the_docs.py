@@ -1,0 +1,295 @@
+"""The numbers that docs/deep.md and docs/algorithms say of cloning, drills and letting go."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from understudy.core import window as windows
+from understudy.learners.baselines import cloning
+from understudy.learners.deep import actor_critic, clone, drill, learner
+from understudy.learners.deep.actor import Actor
+from understudy.learners.deep.actor_critic import Transitions
+from understudy.learners.deep.config import DeepConfig
+from understudy.learners.deep.networks import MLP, Linear, standardise
+
+KEY = jax.random.key(0)
+
+
+def affine(observations, actions, *, discrete=False, bias=0.0):
+    """An actor without a hidden layer, its weights zero."""
+    outputs = actions if discrete else 2 * actions
+    w, b = jnp.zeros((observations, outputs), jnp.float32), jnp.full(outputs, bias, jnp.float32)
+    return Actor(MLP((Linear(w, b),), norm=False), discrete)
+
+
+def moments_after_one_step(obs, action):
+    """The slope that a step of cloning went by, of weights and of biases: ten times Adam's first
+    moment."""
+    actor = affine(obs.shape[1], action.shape[1])
+    optimiser = optax.adam(1e-3)
+    after, moments = clone.descend(
+        actor, optimiser.init(actor), jnp.asarray(obs), jnp.asarray(action), KEY[None],
+        optimiser=optimiser,
+    )  # fmt: skip
+    slope = jax.tree.map(lambda x: np.asarray(x) * 10, moments[0].mu).net.layers[0]
+    return after, slope.w, slope.b
+
+
+# --- cloning -------------------------------------------------------------------------------------
+
+
+def test_observations_are_blurred_by_two_hundredths():
+    """At zero, with an action of one, the slope of each weight is the noise of its input."""
+    _, w, b = moments_after_one_step(np.zeros((1, 4000), np.float32), np.ones((1, 1), np.float32))
+    assert b[0] == pytest.approx(-1)
+    assert w[:, 0].std() == pytest.approx(0.02, rel=0.05)
+    assert abs(w[:, 0].mean()) < 0.002
+
+
+def test_a_step_of_cloning_sees_256_points():
+    """Each point pulls at an output of its own: their shares are of 256."""
+    action = np.eye(1000, dtype=np.float32)
+    _, _, b = moments_after_one_step(np.zeros((1000, 1), np.float32), action)
+    counts = -b[:1000] * 256
+    np.testing.assert_allclose(counts, np.round(counts), atol=1e-3)
+    assert counts.sum() == pytest.approx(256, rel=1e-3)
+    few = np.eye(3, dtype=np.float32)
+    counts = -moments_after_one_step(np.zeros((3, 1), np.float32), few)[2][:3] * 3
+    np.testing.assert_allclose(counts, np.round(counts), atol=1e-3)
+
+
+def test_the_rate_of_a_clone_falls_from_a_thousandth_to_zero():
+    obs, action = jnp.zeros((4, 2), jnp.float32), jnp.ones((4, 1), jnp.float32)
+    one = clone.fit(affine(2, 1), obs, action, steps=1, key=KEY)
+    assert float(one.net.layers[0].b[0]) == pytest.approx(1e-3, rel=1e-3)
+    # The slope hardly changes, so Adam's steps are as long as the rate: half of it on average.
+    many = clone.fit(affine(2, 1), obs, action, steps=100, key=KEY)
+    assert float(many.net.layers[0].b[0]) == pytest.approx(100 * 1e-3 / 2, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("n", "steps", "held"),
+    [(10, 4_000, 1), (1_333, 4_000, 133), (2_000, 6_000, 200), (9_000, 20_000, 900), (5, 4_000, 1)],
+)
+def test_three_steps_a_transition_and_a_tenth_held_out(n, steps, held, monkeypatch):
+    seen = []
+
+    def fit(actor, obs, action, *, steps, key):
+        seen.append((len(obs), len(action), steps))
+        return actor
+
+    monkeypatch.setattr(clone, "fit", fit)
+    rng = np.random.default_rng(0)
+    action = jnp.asarray(rng.uniform(-0.5, 0.5, (n, 2)), jnp.float32)
+    found = clone.clone(affine(3, 2), jnp.zeros((n, 3), jnp.float32), action, key=KEY)
+    assert seen == [(n - held, n - held, steps)]
+    spread = np.exp(found.at(jnp.zeros((1, 3), jnp.float32)).log_std[0])
+    missed = np.sqrt((np.asarray(action) ** 2).mean(0))
+    if held > 100:  # a root mean square of so many is that of all, nearly
+        np.testing.assert_allclose(spread, missed, rtol=0.15)
+    choice = affine(3, 2, discrete=True)
+    assert clone.clone(choice, jnp.zeros((n, 3), jnp.float32), action, key=KEY) is choice
+
+
+def cloned(misses, monkeypatch):
+    """How often cloning looks, and the look that it keeps, if the looks miss so much."""
+    looks = iter(misses)
+    asked = []
+
+    def descend(actor, moments, obs, action, keys, *, optimiser):
+        asked.append((len(keys), len(obs)))
+        bias = jnp.asarray(next(looks), jnp.float32)
+        layer = actor.net.layers[0]
+        layer = dataclasses.replace(layer, b=layer.b.at[0].set(bias))
+        return dataclasses.replace(
+            actor, net=dataclasses.replace(actor.net, layers=(layer,))
+        ), moments
+
+    monkeypatch.setattr(cloning.clone, "descend", descend)
+    obs, action = jnp.zeros((6, 2), jnp.float32), jnp.zeros((6, 1), jnp.float32)
+    held_out = np.arange(6) >= 4
+    kept = cloning.cloned(affine(2, 1), obs, action, held_out, key=KEY)
+    assert set(asked) == {(500, 4)}  # pieces of 500 steps, on what is not held out
+    return len(asked), float(kept.net.layers[0].b[0])
+
+
+def test_cloning_ends_after_ten_looks_without_a_better_one(monkeypatch):
+    """The mode is zero where the bias is, which is the action: it misses more the larger it is."""
+    assert cloned([3.0, 1.0, *[2.0] * 50], monkeypatch) == (12, 1.0)
+    assert cloned([3.0, 1.0, *[1.0] * 50], monkeypatch) == (12, 1.0)  # as good is not better
+    assert cloned([3.0, 1.0, *[2.0] * 9, 0.5, *[2.0] * 50], monkeypatch) == (22, 0.5)
+    falling = [5 - 0.05 * i for i in range(99)]
+    looks, kept = cloned(falling, monkeypatch)
+    assert (looks, kept) == (60, pytest.approx(falling[59]))
+
+
+@pytest.mark.parametrize(
+    ("ends", "first"),
+    [([3, 5, 9], 5), ([4], 3), ([40], 36), (range(10, 201, 10), 180), ([7, 7 + 1], 7)],
+)
+def test_a_tenth_of_the_trajectories_is_held_out(ends, first):
+    held = cloning.hold_out(np.array(list(ends)))
+    assert held.tolist() == [False] * first + [True] * (len(held) - first)
+    assert len(held) == list(ends)[-1]
+    half = cloning.hold_out(np.array([2, 4, 6, 8]), 0.5)
+    assert half.tolist() == [False] * 4 + [True] * 4
+
+
+# --- a drill -------------------------------------------------------------------------------------
+
+
+def test_a_push_has_a_spread_of_a_half():
+    push = drill.practising(affine(2, 3), 4).at(jnp.zeros((1, 2), jnp.float32))
+    np.testing.assert_allclose(np.exp(push.log_std), 0.5, rtol=1e-4)
+
+
+def test_an_episode_unlike_the_expert_for_48_steps_is_cut_off():
+    for logit, far in ((-1.01, True), (-1.0, False), (-0.99, False)):
+        at = drill.strayed(jnp.zeros(1, jnp.int32), jnp.full((8, 1), logit, jnp.float32))
+        assert at.tolist() == [8 if far else 0]
+    assert drill.impatient(jnp.array([47, 48, 0, 49])) == [1, 3]
+    after = drill.strayed(jnp.array([47, 48]), jnp.full((8, 2), -2.0, jnp.float32))
+    assert after.tolist() == [55, 8]
+
+
+# --- a clone that is lost ------------------------------------------------------------------------
+
+CONFIG = DeepConfig(
+    interactions=60_000, replay=8, fresh=2, window="1", points=4, batch=4, hidden=4, envs=2,
+    discriminator_hidden=4, warm_start="clone",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def begun():
+    settings = learner.resolve(CONFIG)
+    return settings, learner.init(settings, 3, 2, discrete=False, key=KEY)
+
+
+def test_from_one_on_a_clone_is_lost(begun):
+    _, state = begun
+    for apart, lost in ((0.99, False), (1.0, True), (3.0, True)):
+        there = dataclasses.replace(state, apart=jnp.float32(apart))
+        assert learner.lost(there, CONFIG) is lost
+        assert not learner.lost(there, dataclasses.replace(CONFIG, warm_start="none"))
+
+
+def test_who_is_let_go_and_who_is_drilled(begun, monkeypatch):
+    """What an iteration is handed, for all that a run may be."""
+    settings, state = begun
+    given = []
+
+    def iterate(state, practised, expert, *, settings, moving):
+        given.append((settings.config, moving))
+        raise StopIteration
+
+    monkeypatch.setattr(learner, "iterate", iterate)
+    lost = dataclasses.replace(state, apart=jnp.float32(1.0))
+
+    def handed(state, config=CONFIG, *, moving=True):
+        asked = settings._replace(config=config)
+        with pytest.raises(StopIteration):
+            learner.step(state, point(0), point(1), settings=asked, moving=moving)
+        assert given[-1][1] is moving
+        return given[-1][0]
+
+    assert handed(state) == CONFIG
+    assert handed(lost).anchor == 10 * CONFIG.anchor
+    assert handed(lost, moving=False) == CONFIG
+    assert handed(dataclasses.replace(lost, terminates=jnp.asarray(True))) == CONFIG
+    short = dataclasses.replace(CONFIG, interactions=49_999)
+    assert handed(lost, short) == drill.drilling(short)
+    assert handed(state, short, moving=False) == drill.drilling(short)
+
+
+def test_a_run_begins_with_the_actor_it_is_given(begun):
+    _, state = begun
+    given = jax.tree.map(lambda x: x + 1, state.agent.actor)
+    after = learner.begin_with(state, given)
+    trees = (after.agent.actor, after.agent.anchor, after.average)
+    for tree in trees:
+        for a, b in zip(jax.tree.leaves(tree), jax.tree.leaves(given), strict=True):
+            np.testing.assert_array_equal(a, b)
+    places = [leaf.unsafe_buffer_pointer() for tree in trees for leaf in jax.tree.leaves(tree)]
+    assert len(set(places)) == len(places)  # buffers of their own: a step gives them away
+
+
+def test_what_a_run_begins_with(begun):
+    settings, state = begun
+    assert float(state.apart) == pytest.approx(0.2)  # poor, before it is known
+    assert (state.strayed.tolist(), int(state.k), bool(state.terminates)) == ([0, 0], 0, False)
+    assert (float(state.gauge.drift), float(state.gauge.error)) == (0, 1)
+    assert state.window.segments.obs.shape == (2, 4, 3)
+    assert state.window.segments.action.shape == (2, 4, 2)
+    assert [layer.w.shape for layer in state.judge.net.layers] == [(5, 4), (4, 4), (4, 1)]
+    assert settings.slots == 2
+
+
+def point(seed, n=1):
+    rng = np.random.default_rng(seed)
+    s, after = rng.normal(size=(2, n, 3)).astype(np.float32)
+    a = rng.uniform(-1, 1, (n, 2)).astype(np.float32)
+    return Transitions(*map(jnp.asarray, (s, a, after, np.zeros(n, bool))))
+
+
+def together(*many):
+    return jax.tree.map(lambda *x: jnp.concatenate(x), *many)
+
+
+def test_how_far_apart_by_medians(begun):
+    """Of four points practised one is far out, as after a fall: the median does not see it."""
+    settings, state = begun
+    judge = jax.tree.map(lambda x: 3 * x, state.judge)
+    state, expert, usual = dataclasses.replace(state, judge=judge), point(1), point(2)
+    far = jax.tree.map(lambda x: 50 * x if x.dtype == jnp.float32 else x, point(3))
+    practised = together(usual, usual, far, usual)
+    state = dataclasses.replace(
+        state, window=windows.append(state.window, practised, jnp.int32(0)), k=jnp.int32(1)
+    )
+    found = jax.jit(learner.tell_apart, static_argnums=3)(
+        state, jnp.array([1.0, 0.0]), expert, settings, key=KEY
+    )
+    shown, seen = (float(state.judge(learner.points(x, False))[0]) for x in (expert, usual))
+    assert float(found) == pytest.approx(shown - seen, abs=1e-6)
+    assert abs(shown - seen) > 0.01
+
+
+def test_lanes_are_looked_after_one_by_one(begun):
+    """Points are stored step by step, two lanes at each."""
+    settings, state = begun
+    near, far = point(5), point(6)
+    ends = [float(state.judge(learner.points(x, False))[0]) for x in (near, far)]
+    lean = state.judge.net.layers[-1]
+    shift = -1 - sum(ends) / 2  # so that one is above −1, and the other below
+    judge = dataclasses.replace(
+        state.judge,
+        net=dataclasses.replace(
+            state.judge.net,
+            layers=(
+                *state.judge.net.layers[:-1],
+                dataclasses.replace(lean, b=lean.b + jnp.float32(shift)),
+            ),
+        ),
+    )
+    state = dataclasses.replace(state, judge=judge, strayed=jnp.array([4, 6], jnp.int32))
+    practised = together(near, far, near, far)
+    found = learner.look_after(state, practised, settings).strayed.tolist()
+    assert found == ([0, 8] if ends[0] > ends[1] else [6, 0])
+
+
+# --- networks ------------------------------------------------------------------------------------
+
+
+def test_a_layer_is_standardised_up_to_a_hundred_thousandth():
+    x = jnp.array([[0.0, 0.002], [-3.0, 5.0]], jnp.float32)
+    expected = [[-1e-3 / np.sqrt(1.1e-5), 1e-3 / np.sqrt(1.1e-5)], [-1, 1]]
+    np.testing.assert_allclose(standardise(x), expected, rtol=1e-4)
+
+
+def test_an_entropy_that_weighs_nothing_is_a_hundred_millionth():
+    assert float(jnp.exp(actor_critic.log_of(0.0))) == pytest.approx(1e-8, rel=1e-4)
+    assert float(jnp.exp(actor_critic.log_of(0.3))) == pytest.approx(0.3)
