@@ -35,7 +35,7 @@ def test_both_ratios_turn_old_samples_into_new_ones():
     for kind in ("path", "marginal"):
         corrected = dataclasses.replace(protocol, correction=kind)
         log = tabular.log_probability(mdp, old, points, corrected)
-        ratios[kind] = tabular.ratio(mdp, new, Segment(points, log), corrected)
+        ratios[kind] = tabular.ratio(mdp, new, Segment(points, log, None), corrected)
         estimate = occupancies.estimate(points, even * ratios[kind], mdp.shape)
         spread = float(ratios[kind].std()) / np.sqrt(LANES)
         np.testing.assert_allclose(estimate, d_new, atol=5 * spread)
@@ -90,11 +90,19 @@ def test_without_correction_ratios_are_one():
     mdp = random_mdp(3, 4, 2, 4, staged=False, seed=0)
     protocol = plan(mdp, Config(window="2", batch=1, interactions=30)).protocol
     none = jnp.zeros(3, jnp.int32)
-    segment = Segment(Points(none, none, none), None)
+    segment = Segment(Points(none, none, none), None, None)
     assert tabular.ratio(mdp, mdps.uniform(mdp), segment, protocol) == 1.0
 
 
-def test_correction_needs_trajectories():
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"visits": "sampled"}, "--correction needs whole trajectories"),
+        ({"visits": "sampled", "batch": 1, "points": 32}, "give --batch and no --points"),
+        ({"batch": 1}, "give --visits sampled"),
+    ],
+)
+def test_correction_needs_trajectories_and_the_actions_taken(change, says):
     mdp = random_mdp(3, 4, 2, 4, staged=False, seed=0)
-    with pytest.raises(UserError, match="--correction needs whole trajectories"):
-        plan(mdp, Config(correction="path"))
+    with pytest.raises(UserError, match=says):
+        plan(mdp, Config(correction="path", **change))

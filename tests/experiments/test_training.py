@@ -1,11 +1,13 @@
 """`understudy.train` and what it returns: every kind of environment, in the user's own program."""
 
+import dataclasses
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import gymnasium
+import jax.numpy as jnp
 import numpy as np
 import odd
 import probe
@@ -14,10 +16,13 @@ from test_cli import understudy as command
 
 import understudy
 from understudy.core import extras, linear_mdp
+from understudy.core import mdp as mdps
 from understudy.core.errors import UserError
 from understudy.core.vector_features import FeatureMap
 from understudy.demos import npz, recording
+from understudy.envs.empty_room import demonstrations
 from understudy.experiments import runs
+from understudy.learners.finite import expert_occupancy
 from understudy.learners.staged import FeaturePolicy, TablePolicy
 
 ROOM = understudy.Config(interactions=400, marks=4)
@@ -95,6 +100,37 @@ def test_networks_learn_from_an_object_or_a_function(given, tmp_path, monkeypatc
     saved = understudy.load_policy(result.save(tmp_path / "saved"))
     obs = np.array([[0.1, 0.2], [0.3, -0.4]], np.float32)
     np.testing.assert_array_equal(saved.predict(obs)[0], result.policy.predict(obs)[0])
+
+
+def test_a_folder_of_tables_tells_of_the_policy_handed_out_and_of_the_last(tmp_path):
+    room = understudy.empty_room(3)
+    expert, kept = expert_occupancy(room, demonstrations(3)), {}
+    named = {"mixture": ("", "last_"), "last": ("",)}
+    for handed, prefixes in named.items():
+        folder = tmp_path / handed
+        understudy.train(
+            "EmptyRoom-3x3", config=dataclasses.replace(ROOM, handed=handed), out=folder
+        )
+        rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        measured = {prefix + what for prefix in prefixes for what in ("return", "gap")}
+        assert len(rows) == 5
+        for row in rows:
+            assert set(row) - {"interactions", "updates", "regret", "crc32"} == measured
+        summary = runs.summary(folder)
+        assert {name: summary[name] for name in measured} == {n: rows[-1][n] for n in measured}
+        assert summary.keys().isdisjoint({"last_return", "last_gap"} - measured)
+        kept[handed] = runs.tensors(folder / "policy.safetensors", "The policy")
+        assert kept[handed].keys() == {"reward", *(f"{prefix}policy" for prefix in prefixes)}
+        for prefix in prefixes:
+            d = mdps.occupancy(room, jnp.asarray(kept[handed][f"{prefix}policy"]))
+            value = float(jnp.sum(d * room.reward))
+            assert rows[-1][f"{prefix}return"] == pytest.approx(value, abs=1e-9)
+            gap = float(jnp.sum(jnp.maximum(expert - d, 0)))  # by the best reward in [0, 1]
+            assert rows[-1][f"{prefix}gap"] == pytest.approx(gap, abs=1e-9)
+    # The run is the same one, whatever is handed out of it.
+    last, mixed = kept["last"], kept["mixture"]
+    np.testing.assert_allclose(mixed["last_policy"], last["policy"], atol=1e-12)
+    np.testing.assert_allclose(mixed["reward"], last["reward"], atol=1e-12)
 
 
 def test_what_is_saved_is_what_a_folder_would_hold(tmp_path):

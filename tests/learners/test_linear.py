@@ -104,10 +104,13 @@ def test_what_is_not_a_linear_mdp_is_refused(change, says):
 
 # --- the learner -----------------------------------------------------------------------------
 
+PAPERS = {"steps": "paper", "visits": "sampled", "handed": "last"}
 MATCHING = {
-    "equal budget": {"window": "32", "interactions": 1000},
-    "trajectories": {"window": "4", "batch": 1, "steps": "paper", "interactions": 2700},
-    "stationary": {"batch": 2, "reward": "stationary", "interactions": 3600},
+    "equal budget": {**PAPERS, "window": "32", "points": 32, "interactions": 1000},
+    "trajectories": {**PAPERS, "window": "4", "batch": 1, "interactions": 2700},
+    "stationary": {**PAPERS, "batch": 2, "reward": "stationary", "interactions": 3600},
+    "the default": {"interactions": 400},
+    "leader": {"batch": 1, "rewarder": "leader", "interactions": 2700},
 }
 
 
@@ -115,6 +118,8 @@ MATCHING = {
     "name",
     [
         "equal budget",
+        "the default",
+        "leader",
         pytest.param("trajectories", marks=pytest.mark.slow),
         pytest.param("stationary", marks=pytest.mark.slow),
     ],
@@ -126,7 +131,9 @@ def test_with_one_hot_features_it_is_the_tabular_learner(name):
     table = imitate(room, shown, config, seeds=[3])
     hot = imitate(linear_mdp.one_hot(room), shown, config, rewards="box", seeds=[3])
     np.testing.assert_allclose(hot.policy, table.policy, atol=1e-6)
+    np.testing.assert_allclose(hot.last_policy, table.last_policy, atol=1e-6)
     np.testing.assert_allclose(hot.returns, table.returns, atol=1e-6)
+    np.testing.assert_allclose(hot.gap, table.gap, atol=1e-6)
     np.testing.assert_allclose(hot.reward[0], table.reward[0].reshape(-1, 45), atol=1e-6)
     for term in ("ail", "policy", "reward", "optimisation", "shift", "estimation"):
         by_features, by_table = getattr(hot.regret, term), getattr(table.regret, term)
@@ -178,7 +185,8 @@ def test_the_regressed_backup_by_hand():
 @pytest.mark.slow
 def test_learned_transitions_come_close_to_the_truth_and_the_expert():
     lin = random_linear(1, S=8, A=3, H=5, d=4, p=3)
-    config = Config(model="learned", counts="stage", batch=4, window="4", interactions=20_000)
+    asked = {"model": "learned", "counts": "stage", "batch": 4, "window": "4"}
+    config = Config(**PAPERS, **asked, interactions=20_000)
     result = imitate(lin, None, config, seeds=range(2))
     assert (result.returns[:, -1] >= 0.95 * result.expert_return).all()
 
@@ -198,11 +206,12 @@ def test_an_expert_that_no_policy_can_be_gets_no_verdict():
     lin = random_linear(5, S=8, A=3, H=5, d=6)
     best = np.asarray(mdps.optimum(lin.mdp, lin.mdp.reward)[0])
     seen = rollout.sample(lin.mdp, best, 2, seed=0)
-    of = {name: imitate(lin, who, Config(batch=1, window="4", interactions=2_000), seeds=[0])
+    config = Config(batch=1, window="4", steps="paper", interactions=2_000)
+    of = {name: imitate(lin, who, config, seeds=[0])
           for name, who in (("shown", seen), ("optimal", None))}  # fmt: skip
     assert of["shown"].regret.slack[0, -1] < 0
     assert of["optimal"].regret.slack[0, -1] >= 0
-    planned = plan(lin, Config(batch=1, window="4", interactions=2_000))
+    planned = plan(lin, config)
     for name, who, verdict in (("shown", seen, None), ("optimal", None, True)):
         regret = jax.tree.map(lambda x: x[0], of[name].regret)
         told = ledger(regret, planned, pose(lin, who))
@@ -272,6 +281,8 @@ RUNS = {
     "on-policy": {"window": "1", "batch": 2},
     "window": {"window": "5", "batch": 1},
     "learned": {"window": "4", "batch": 1, "model": "learned", "counts": "stage"},
+    "leader": {"batch": 1, "rewarder": "leader"},
+    "expected": {"window": "4", "batch": 1, "visits": "expected", "steps": "anytime"},
 }
 TERMS = ("optimisation", "shift", "estimation", "demonstrations")
 
@@ -281,7 +292,8 @@ def test_every_term_of_the_ledger_is_its_definition(name):
     """Step by step in features: f_k = Σ d_k φ, μ* = √d g/‖g‖, all sums in plain NumPy."""
     lin, updates = SMALL, 25
     mdp, phi = lin.mdp, np.asarray(features.vectors(lin.phi))
-    config = Config(**RUNS[name], steps="theory", interactions=updates * 4 * RUNS[name]["batch"])
+    asked = {"steps": "theory", "visits": "sampled", **RUNS[name]}
+    config = Config(**asked, interactions=updates * 4 * asked["batch"])
     p = plan(lin, config)
     truth = mdps.occupancy(mdp, random_policy(mdp, 1, 0.2))
     shown = 0.7 * truth + 0.3 * mdps.occupancy(mdp, random_policy(mdp, 2, 0.2))
@@ -320,7 +332,7 @@ def test_every_term_of_the_ledger_is_its_definition(name):
         "estimation": against([e - m for e, m in zip(hats, mixes, strict=True)]),
         "demonstrations": against([f_E - f_shown] * updates),
     }
-    regret = loop.at_a_mark(state, problem, p.protocol, key=key)[1]
+    regret = loop.at_a_mark(linear.LEARNER, state, problem, p.protocol, key=key).regret
     measured = {term: float(getattr(regret, term)) for term in expected}
     scale = max(abs(value) for value in expected.values())
     assert measured == pytest.approx(expected, abs=1e-9 * scale)
@@ -336,7 +348,8 @@ def test_regret_grows_as_the_root_of_k_and_every_bound_holds():
     problem, ends, Ks = pose(lin, None), {"1": [], "8": []}, (125, 500, 2000)
     for window, found in ends.items():
         for K in Ks:
-            config = Config(window=window, batch=1, steps="theory", interactions=5 * K, marks=1)
+            asked = {**PAPERS, "steps": "theory", "window": window, "batch": 1}
+            config = Config(**asked, interactions=5 * K, marks=1)
             result = imitate(lin, None, config, seeds=range(2))
             for i in range(2):
                 one = jax.tree.map(lambda x, i=i: x[i], result.regret)

@@ -94,8 +94,12 @@ def test_a_gradient_step_leaves_the_largest_logit_at_zero():
     np.testing.assert_allclose(after[0, 0], [0, -1.5, -1.0])
 
 
+PAPERS = {"steps": "paper", "visits": "sampled", "handed": "last"}
+EQUAL = {**PAPERS, "window": "32", "points": 32}  # estimation budget
+
+
 def test_the_exact_gradient_reaches_the_expert():
-    config = Config(player="gradient", window="32", interactions=3000, marks=3, ledger=False)
+    config = Config(**EQUAL, player="gradient", interactions=3000, marks=3, ledger=False)
     result = imitate(ROOM, SHOWN, config, seeds=range(3))
     assert (result.returns[:, -1] >= 0.95 * result.expert_return).all()
 
@@ -107,11 +111,11 @@ def slow(change):
 @pytest.mark.parametrize(
     "change",
     [
-        {"window": "32"},
-        slow({"batch": 4, "window": "4", "interactions": 10_000}),
-        slow({"window": "32", "model": "learned"}),
+        EQUAL,
+        slow({**PAPERS, "batch": 4, "window": "4", "interactions": 10_000}),
+        slow({**EQUAL, "model": "learned"}),
         # A stationary reward gathers the gradient of H = 9 stages, so a ninth of the step.
-        slow({"window": "32", "reward": "stationary", "eta": 0.05 / 9}),
+        slow({**EQUAL, "reward": "stationary", "eta": 0.05 / 9}),
     ],
 )
 def test_sampled_gradients_move_far_towards_the_expert(change):

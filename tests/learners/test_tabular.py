@@ -19,6 +19,8 @@ from understudy.learners.seeds import keys_of
 from understudy.learners.tabular import Problem
 
 ROOM, SHOWN = empty_room(3), demonstrations(3)
+# The paper's learner: equal estimation budget, constant steps, actions as taken, the last policy.
+PAPERS = {"points": 32, "steps": "paper", "visits": "sampled", "handed": "last"}
 
 
 def draws_of(key, points, fresh):
@@ -36,8 +38,9 @@ def draws_of(key, points, fresh):
 def test_the_learner_is_the_plain_loop(N):
     """N = 1 is the on-policy algorithm; the loop has no ring, no weights and no JAX."""
     interactions = 32 * 60 if N == 1 else 400
-    config = Config(window=str(N), interactions=interactions, marks=1)
+    config = Config(window=str(N), interactions=interactions, marks=1, **PAPERS)
     p = plan(ROOM, config)
+    assert p.protocol.fresh == max(1, 32 // N)
     result = imitate(ROOM, SHOWN, config, seeds=[7])
     pi, mu = plain.learn(
         np.asarray(ROOM.succ[0, :, :, 0]),
@@ -52,14 +55,17 @@ def test_the_learner_is_the_plain_loop(N):
         draws=draws_of(jax.random.key(7), 32, p.protocol.fresh),
     )
     np.testing.assert_allclose(result.policy[0], pi, atol=1e-10)
+    np.testing.assert_allclose(result.last_policy[0], pi, atol=1e-10)
     np.testing.assert_allclose(result.reward[0], mu, atol=1e-10)
     assert np.abs(pi - 0.2).max() > 0.1  # it did learn something
     value = plain.value(pi, np.asarray(ROOM.succ[0, :, :, 0]), np.asarray(ROOM.reward[0, :, 0]), 0)
     assert result.returns[0, -1] == pytest.approx(value, abs=1e-10)
+    assert result.last_returns[0, -1] == result.returns[0, -1]
 
 
-def test_same_seed_same_bits_and_alone_or_in_a_batch_the_same_curves():
-    config = Config(interactions=2000, marks=10)
+@pytest.mark.parametrize("change", [{}, {**PAPERS, "window": "32"}])
+def test_same_seed_same_bits_and_alone_or_in_a_batch_the_same_curves(change):
+    config = Config(interactions=2000, marks=10, **change)
     batch = imitate(ROOM, SHOWN, config, seeds=range(5))
     again = imitate(ROOM, SHOWN, config, seeds=range(5))
     assert batch.returns.tobytes() == again.returns.tobytes()
@@ -82,7 +88,7 @@ def test_practice_follows_the_policy_and_the_transitions():
     """Many lanes at once: visit frequencies against the exact occupancy."""
     mdp = random_mdp(4, 5, 3, 3, staged=True, seed=2)
     d_E = mdps.occupancy(mdp, mdps.uniform(mdp))
-    config = Config(batch=20_000, interactions=80_000, window="1", eta=0.0, marks=1)
+    config = Config(batch=20_000, interactions=80_000, visits="sampled", eta=0.0, marks=1)
     p = plan(mdp, config)
     key = jax.random.key(0)
     problem = Problem(mdp, d_E)
@@ -111,13 +117,16 @@ def test_episodes_cross_iterations():
 @pytest.mark.parametrize(
     "change",
     [
-        {"batch": 2, "window": "3"},
-        {"window": "2*k^0.4"},
+        {},
+        {"rewarder": "leader"},
+        {"batch": 2, "window": "3", "handed": "last"},
+        {"window": "2*k^0.4", "visits": "sampled"},
         {"window": "all", "points": 0, "fresh": 3},
         {"reward": "stationary"},
         {"model": "learned", "counts": "stage"},
         {"steps": "theory"},
         {"beta": (0.5, 0.3, 0.2), "window": "3"},
+        {**PAPERS, "window": "32"},
     ],
 )
 def test_every_setting_runs_and_moves_towards_the_expert(change):
@@ -139,7 +148,7 @@ def test_learned_transitions_reach_the_expert():
     [
         ({"window": "0"}, "at least 1 policy"),
         ({"interactions": 0}, "--interactions is 0"),
-        ({"interactions": 3, "window": "1"}, "less than one iteration of 32"),
+        ({"interactions": 3, "points": 32}, "less than one iteration of 32"),
         ({"sigma": float("nan")}, "--sigma is nan"),
         ({"bonus": -1.0}, "--bonus is -1"),
         ({"beta": (0.0, 0.0)}, "--beta"),
@@ -147,6 +156,8 @@ def test_learned_transitions_reach_the_expert():
         ({"points": -1}, "--points is -1"),
         ({"interactions": 3_000_000_000}, "--interactions is 3000000000"),
         ({"window": "2", "beta": (1.0,)}, "1 weights for a window of 2"),
+        ({"window": "adaptive"}, "The window is 'adaptive'"),
+        ({"window": "4", "rewarder": "leader"}, "the leader weighs everything alike"),
     ],
 )
 def test_bad_settings_are_refused_by_name(change, names):
@@ -168,9 +179,27 @@ def test_bad_experts_are_refused():
     np.testing.assert_allclose(jnp.sum(expert_occupancy(ROOM, None) * ROOM.reward), 4.6)
 
 
+@pytest.mark.parametrize(
+    ("change", "fresh"),
+    [
+        ({}, 1),
+        ({"window": "8"}, 1),
+        ({"points": 32}, 32),
+        ({"points": 32, "window": "8"}, 4),
+        ({"points": 32, "window": "128"}, 1),
+        ({"points": 32, "window": "2*k^0.4"}, 1),
+        ({"fresh": 5, "points": 32}, 5),
+        ({"batch": 2}, 18),
+    ],
+)
+def test_an_update_has_one_fresh_interaction_unless_points_are_owed(change, fresh):
+    protocol = plan(ROOM, Config(interactions=900, **change)).protocol
+    assert (protocol.fresh, protocol.points) == (fresh, change.get("points"))
+
+
 @pytest.mark.slow
 def test_sampled_returns_estimate_the_exact_ones_and_leave_the_run_alone():
-    config = Config(interactions=400, window="4", marks=5, ledger=False)
+    config = Config(interactions=400, window="4", points=32, marks=5, ledger=False)
     room, shown = empty_room(3), demonstrations(3)
     exact = imitate(room, shown, config, seeds=[0, 1])
     many = imitate(room, shown, dataclasses.replace(config, episodes=4_000), seeds=[0, 1])

@@ -16,15 +16,20 @@ from understudy.learners.finite import expert_occupancy, imitate, plan
 from understudy.learners.tabular import Problem
 from understudy.theory import ledger as ledgers
 
+PAPERS = {"steps": "paper", "visits": "sampled", "handed": "last"}
 CASES = {
     "on-policy": {"window": "1", "batch": 2},
     "window": {"window": "5", "batch": 1},
     "weights": {"window": "3", "beta": (0.6, 0.1, 0.3), "batch": 1},
     "triangular": {"window": "6", "beta": "triangular", "batch": 1},
-    "optimal": {"window": "adaptive", "beta": "optimal", "batch": 1},
     "all": {"window": "all", "batch": 1},
     "growing": {"window": "2*k^0.4", "batch": 1},
-    "adaptive": {"batch": 1},
+    "the default": {"fresh": 1},
+    "steps that fall": {"window": "4", "batch": 1, "steps": "anytime"},
+    "expected visits": {"window": "4", "batch": 1, "visits": "expected"},
+    "expected points": {"window": "4", "fresh": 3, "points": 7, "visits": "expected"},
+    "leader": {"batch": 1, "rewarder": "leader", "steps": "anytime"},
+    "leader, stationary": {"batch": 1, "rewarder": "leader", "reward": "stationary"},
     "fresh": {"window": "4", "fresh": 3, "points": 7},
     "stationary reward": {"window": "4", "batch": 1, "reward": "stationary"},
     "exact": {"window": "4", "batch": 1, "gradients": "exact"},
@@ -100,7 +105,8 @@ def problem():
 
 
 # Those of a kind with another one.
-SLOW = ("path ratios", "stationary reward", "weights", "growing", "triangular", "optimal", "exact")
+SLOW = ("path ratios", "stationary reward", "weights", "growing", "triangular", "exact",
+        "expected points", "leader, stationary")  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -109,7 +115,8 @@ SLOW = ("path ratios", "stationary reward", "weights", "growing", "triangular", 
 )
 def test_every_term_is_its_definition(name, problem):
     per_update = 4 * CASES[name].get("batch", 0) or CASES[name]["fresh"]
-    config = Config(**CASES[name], interactions=UPDATES * per_update, marks=1)
+    usual = {} if name == "the default" else PAPERS
+    config = Config(**{**usual, **CASES[name]}, interactions=UPDATES * per_update, marks=1)
     account, expected = both_ways(problem, config, seed=5)
     measured = {key: float(value) for key, value in vars(account).items() if key != "drift"}
     scale = max(abs(v) for v in expected.values())

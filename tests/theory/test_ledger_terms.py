@@ -1,4 +1,7 @@
-"""Every shape of β with every kind of window in the ledger, replayed in plain NumPy."""
+"""Every shape of β with every kind of window, both ways to count and both reward players in the
+ledger, replayed in plain NumPy."""
+
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -7,14 +10,15 @@ import pytest
 from random_mdps import dense, random_mdp, random_policy
 
 from understudy.core import mdp as mdps
-from understudy.core.window import Gauge, Reuse, weights
+from understudy.core.window import Reuse, weights
+from understudy.experiments.outcome import mean_lags
 from understudy.learners import tabular
 from understudy.learners.config import Config
 from understudy.learners.finite import plan
 from understudy.learners.tabular import Problem
 from understudy.theory import ledger as ledgers
 
-UPDATES, H = 14, 3
+UPDATES, H = 40, 3
 GIVEN = (0.5, 0.0, 0.2, 0.3)
 
 
@@ -56,21 +60,37 @@ def by_hand(shape: str, N: int, slots: int) -> np.ndarray:
     return raw / raw.sum()
 
 
-BETAS = {"uniform": "uniform", "geometric": "geometric", "triangular": "triangular"}
+WINDOWS, BETAS = ("4", "all", "2*k^0.4"), ("uniform", "geometric", "triangular", "given")
+VISITS = ("sampled", "expected")
 CASES = [
-    (window, beta)
-    for window in ("4", "all", "2*k^0.4", "adaptive")
-    for beta in (*BETAS, "optimal", "given")
-    if (window, beta) != ("adaptive", "given")  # such weights are refused
+    *((*case, "step") for case in itertools.product(WINDOWS, BETAS, VISITS)),
+    *(("1", "uniform", visits, "leader") for visits in VISITS),  # of no other window
 ]
 
 
-@pytest.mark.parametrize(("window", "beta"), CASES)
-def test_every_term_of_every_shape_is_its_definition(window, beta, problem):
+def counted(state, pi: np.ndarray, k: int, *, expected: bool) -> np.ndarray:
+    """d̂ of the trajectory that π has just walked, by its points."""
+    label = np.asarray(state.window.label)
+    (slot,) = np.flatnonzero(label == k - 1)
+    at = jax.tree.map(lambda x: np.asarray(x[slot]), state.window.segments.points)
+    d = np.zeros_like(pi)
+    for h, s, a in zip(at.h, at.s, at.a, strict=True):
+        if expected:
+            d[h, s] += pi[h, s]
+        else:
+            d[h, s, a] += 1
+    return d
+
+
+@pytest.mark.parametrize(("window", "beta", "visits", "rewarder"), CASES)
+def test_every_term_of_every_shape_is_its_definition(window, beta, visits, rewarder, problem):
     config = Config(
         window=window,
         beta=GIVEN if beta == "given" else beta,
         batch=1,
+        steps="anytime" if visits == "expected" else "paper",
+        visits=visits,
+        rewarder=rewarder,
         interactions=UPDATES * H,
         marks=1,
     )
@@ -78,19 +98,26 @@ def test_every_term_of_every_shape_is_its_definition(window, beta, problem):
     key = jax.random.key(7)
     state = tabular.init(problem, p.protocol, key=jax.random.fold_in(key, 0))
     step = jax.jit(lambda state, key: tabular.step(state, problem, p.settings, p.protocol, key=key))
-    ds, mus, estimates, mixes = [], [], [], []
+    ds, mus, hats, estimates, mixes, sizes, ages = [], [], [], [], [], [], []
     for k in range(1, UPDATES + 1):
-        ds.append(occupancy(problem.mdp, np.asarray(state.pi)))
+        pi = np.asarray(state.pi)
+        ds.append(occupancy(problem.mdp, pi))
         mus.append(np.asarray(state.mu))
         state, info = step(state, jax.random.fold_in(key, k))
         used, N = np.asarray(info.beta), int(info.N)
         assert 1 <= N <= k
         assert used.sum() == pytest.approx(1)
         assert not used[N:].any()
-        if beta != "optimal":
-            np.testing.assert_allclose(used, by_hand(beta, N, len(used)), atol=1e-12)
-        estimates.append(np.asarray(info.d_mix))
-        mixes.append(sum(b * ds[k - 1 - n] for n, b in enumerate(used) if b > 0))
+        np.testing.assert_allclose(used, by_hand(beta, N, len(used)), atol=1e-12)
+        sizes.append(N)
+        ages.append(sum(n * b for n, b in enumerate(used)))
+        hats.append(counted(state, pi, k, expected=visits == "expected"))
+        lags = [(n, b) for n, b in enumerate(used) if b > 0]
+        estimates.append(sum(b * hats[k - 1 - n] for n, b in lags))
+        mixes.append(sum(b * ds[k - 1 - n] for n, b in lags))
+        np.testing.assert_allclose(info.d_mix, estimates[-1], atol=1e-12)
+    told = mean_lags(p.protocol.beta, np.asarray(p.settings.reuse.lag), np.array(sizes))
+    np.testing.assert_allclose(told, ages, atol=1e-12)
     if window == "all":
         assert N == UPDATES
     shown, truth = np.asarray(problem.expert), np.asarray(problem.truth)
@@ -120,13 +147,13 @@ def test_every_term_of_every_shape_is_its_definition(window, beta, problem):
     )
     for term, value in expected.items():
         assert float(getattr(account, term)) == pytest.approx(value, abs=1e-9), term
+    assert (expected["shift"] == 0) == (window == "1")
 
 
 @pytest.mark.parametrize("N", [1, 2, 3, 7])
 def test_geometric_weights_fall_by_one_in_n_plus_one(N):
     """1 − 1/(N+1) a lag: with N = 1 − 1/N there would be 0⁰, with N = 2 a half."""
     reuse = Reuse(jnp.asarray(7.0), jnp.asarray(0.0), jnp.zeros(7))
-    gauge = Gauge(jnp.zeros(()), jnp.ones(()))
-    beta = np.asarray(weights(reuse, "geometric", jnp.asarray(N, jnp.int32), gauge))
+    beta = np.asarray(weights(reuse, "geometric", jnp.asarray(N, jnp.int32)))
     np.testing.assert_allclose(beta[1:N] / beta[: N - 1], N / (N + 1), rtol=1e-12)
     assert not beta[N:].any()

@@ -157,7 +157,7 @@ class Watch:
 
 @dataclass(frozen=True)
 class Advise:
-    """How many policies to reuse, by the theory: the four terms against N, N*, the step sizes."""
+    """The four terms of the regret bound against N: as printed and as proven; the step sizes."""
 
     actions: int
     """A"""

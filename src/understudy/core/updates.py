@@ -6,12 +6,13 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from understudy.core.occupancy import Points
 from understudy.core.types import Logits, Occupancy, Policy, Reward, Values
 
 Player = Literal["mirror", "gradient", "reinforce"]
+Rewarder = Literal["step", "leader"]
 
 
 def policy(logits: Logits) -> Policy:
@@ -20,12 +21,22 @@ def policy(logits: Logits) -> Policy:
     return weight / jnp.sum(weight, axis=-1, keepdims=True)
 
 
-def mirror(logits: Logits, Q: Values, sigma: Float[Array, ""]) -> Logits:
+def pace(size: Float[Array, ""], k: Int[Array, ""], *, anytime: bool) -> Float[Array, ""]:
+    """The step size of update k: constant, or that of the first over √k, which asks for no K."""
+    return size / jnp.sqrt(k * 1.0) if anytime else size
+
+
+def mirror(
+    logits: Logits, Q: Values, sigma: Float[Array, ""], fade: Float[Array, ""] | float = 1.0
+) -> Logits:
     """π_k ∝ π_{k−1} exp(σ Q), the closed form (Eq. 4) of the KL-regularised step (Eq. 3).
 
-    In log space, so that an action driven to e⁻¹⁰⁰⁰ can still come back.
+    In log space, so that an action driven to e⁻¹⁰⁰⁰ can still come back. With σ_k that shrink, old
+    logits must too, by `fade` = σ_k/σ_{k−1}: π_k ∝ exp(σ_k Σ_{j≤k} Q_j), dual averaging. Mirror
+    descent with shrinking steps and no fading has no bound: what KL(π* ‖ π_k) is left counts anew
+    whenever 1/σ grows.
     """
-    return climb(logits, Q, sigma)
+    return climb(fade * logits, Q, sigma)
 
 
 def climb(logits: Logits, slope: Logits, ascent: Float[Array, ""]) -> Logits:
@@ -92,6 +103,23 @@ def ascend(
     return project(mu + eta * gradient)
 
 
+def lead(
+    gain: Float[Array, "R *features"],
+    gradient: Float[Array, "H *features"],
+    eta: Float[Array, ""],
+    project: Callable[[Array], Array] = lambda mu: project_box(mu),
+) -> tuple[Float[Array, "R *features"], Float[Array, "R *features"]]:
+    """The leader: Ĝ_k = Ĝ_{k−1} + ∇_μ L, and μ_k = Proj[η Ĝ_k] = argmax_μ ⟨μ, Ĝ_k⟩ − ‖μ‖²/(2η).
+
+    The regularised best response to all data, equally weighted, where Eq. 5 is one step along a
+    gradient. (docs/theory.md, "The leader".)
+    """
+    if gain.shape[0] == 1:
+        gradient = jnp.sum(gradient, axis=0, keepdims=True)
+    gain = gain + gradient
+    return gain, project(eta * gain)
+
+
 def project_box(mu: Float[Array, "R *features"]) -> Float[Array, "R *features"]:
     """The nearest point of [0, 1] in each coordinate."""
     return jnp.clip(mu, 0.0, 1.0)
@@ -133,3 +161,14 @@ def paper_steps(H: int, K: int) -> tuple[float, float]:
     choice (see `finite.plan`).
     """
     return 10 * math.sqrt(2 * math.log(4) / (H**2 * K)), 5 / math.sqrt(K)
+
+
+def anytime_steps(H: int, A: int, fresh: int) -> tuple[float, float]:
+    """(σ_1, η_1) of steps σ_k = σ_1/√k, η_k = η_1/√k, which ask for no K: 7 √(2 log A) / H, and
+    10 √(fresh/H), at most 10.
+
+    The forms are the theory's. A segment of fewer than H points has one stage at a time, each
+    point counting H/fresh, so its gradient is √(H/fresh) times as long. The constants 7 and 10 were
+    chosen on problems that the battery of docs/theory.md does not have (its section "The default").
+    """
+    return 7 * math.sqrt(2 * math.log(max(A, 2))) / H, 10 * math.sqrt(min(1.0, fresh / H))

@@ -73,8 +73,8 @@ def parse(text: str) -> tuple[float, float]:
         c = min(float(c), 2.0**31)  # more policies than there can be
     except (ValueError, OverflowError):
         raise UserError(
-            f"The window is '{text}'; give 'adaptive', a number of policies, 'all', or 'c*k^a' "
-            f"such as '2*k^0.4'."
+            f"The window is '{text}'; give a number of policies, 'all', or 'c*k^a' such as "
+            f"'2*k^0.4'."
         ) from None
     if c < 1 and alpha == 0:
         raise UserError(f"The window is N = {text}; it must reuse at least 1 policy.")
@@ -145,7 +145,9 @@ def length(
     return balance(gauge, k, least=least, most=most)
 
 
-def weights(reuse: Reuse, shape: Shape, N: Int[Array, ""], gauge: Gauge) -> Float[Array, " slots"]:
+def weights(
+    reuse: Reuse, shape: Shape, N: Int[Array, ""], gauge: Gauge | None = None
+) -> Float[Array, " slots"]:
     """β by lag: β_n of policy k−n. Non-negative, sums to one, zero beyond N.
 
     Geometric weights fall by 1 − 1/(N+1) a lag, triangular ones linearly to zero beyond N, optimal
@@ -154,11 +156,12 @@ def weights(reuse: Reuse, shape: Shape, N: Int[Array, ""], gauge: Gauge) -> Floa
     """
     n = jnp.arange(1, len(reuse.lag) + 1)
     inside = n <= N
+    assert gauge is not None or shape != "optimal"
     raw = {
         "uniform": lambda: jnp.ones_like(reuse.lag),
         "geometric": lambda: (1 - 1 / (N + 1.0)) ** (n - 1.0),
         "triangular": lambda: N + 1.0 - n,
-        "optimal": lambda: waterfill(gauge.ratio, len(reuse.lag)),
+        "optimal": lambda: waterfill(gauge.ratio, len(reuse.lag)),  # type: ignore
         "given": lambda: reuse.lag,
     }[shape]()
     cut = jnp.where(inside, raw, 0)

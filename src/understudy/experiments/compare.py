@@ -49,6 +49,7 @@ from understudy.learners.config import Config
 from understudy.learners.deep import learner
 from understudy.learners.deep.config import PRESETS
 from understudy.learners.finite import expert_return, plan, pose
+from understudy.learners.loop import imitation_gap
 
 
 @double
@@ -229,11 +230,15 @@ def _count(asked: Sweep, seed: int, out: Path, restart: bool) -> Path:
         return folder
     problem = pose(task.mdp, choose_expert(task, expert, seed=0))
     pi = policy_of(problem.expert)
-    planned = plan(task.mdp, config)
+    planned = plan(task.mdp, dataclasses.replace(config, handed="last"))
     value = float(mdps.value(task.mdp, pi, task.mdp.reward))
-    result = outcome.Outcome(
-        np.full(len(planned.marks), value), None, None, np.asarray(pi), np.zeros((1, 1, 1))
-    )
-    summary = {"return": value, "expert_return": expert_return(problem), "interactions": 0}
+    gap = float(imitation_gap(problem, mdps.occupancy(task.mdp, pi), stationary=False))
+    result = outcome.Outcome.unpractised(np.asarray(pi), value, gap, len(planned.marks))
+    summary = {
+        "return": value,
+        "gap": gap,
+        "expert_return": expert_return(problem),
+        "interactions": 0,
+    }
     outcome.record(folder, request, summary, planned, problem, result)
     return folder

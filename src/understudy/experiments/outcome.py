@@ -5,15 +5,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from understudy.core import occupancy as occupancies
+from understudy.core import window as windows
 from understudy.core.model import theory_scale
 from understudy.core.precision import double
 from understudy.experiments import runs
 from understudy.learners import linear
 from understudy.learners.finite import AnyProblem, Plan
-from understudy.learners.loop import Glimpse
+from understudy.learners.loop import Measured
 from understudy.theory import bounds
 from understudy.theory import verification as check
 from understudy.theory.bounds import Sizes
@@ -25,15 +27,22 @@ FLOW_TOLERANCE = 1e-6  # that of a given occupancy
 class Outcome(NamedTuple):
     """What came out of a batch of runs, or of one."""
 
-    returns: Any  # (marks,), by seed where it is a batch
-    regret: Regret | None
-    glimpse: Glimpse | None
-    policy: Any
+    measured: Measured  # leaves (marks,), by seed where it is a batch
+    policy: Any  # handed out
+    last_policy: Any
     reward: Any
 
     def of(self, i: int) -> "Outcome":
         """One run of the batch."""
         return jax.tree.map(lambda x: np.asarray(x[i]), self)
+
+    @classmethod
+    def unpractised(cls, policy: np.ndarray, value: float, gap: float, marks: int) -> "Outcome":
+        """Of a method that learns nothing from practice: the same at every mark."""
+        flat, level = np.full(marks, value), np.full(marks, gap)
+        both = jnp.asarray(flat), jnp.asarray(level)
+        seen = Measured(both[0], both[1], both[0], both[1], None, None)
+        return cls(seen, policy, policy, np.zeros((1, 1, 1)))
 
 
 @double
@@ -46,27 +55,49 @@ def record(
     one: Outcome,
 ) -> dict[str, Any]:
     """Write a run's folder; return its summary, with the ledger where one was kept."""
-    booked = {} if one.regret is None else {"ledger": ledger(one.regret, planned, problem)}
+    seen = one.measured
+    booked = {} if seen.regret is None else {"ledger": ledger(seen.regret, planned, problem)}
     summary = {**summary, **booked}
-    replay = None if one.glimpse is None else vars(one.glimpse)
+    replay = None if seen.glimpse is None else vars(seen.glimpse)
+    learned = {"policy": one.policy, "reward": one.reward}
+    if planned.protocol.mixture:
+        learned["last_policy"] = one.last_policy
     with runs.recording(folder, request) as draft:
-        runs.append(draft, rows(planned, one.returns, one.regret))
-        runs.finish(draft, {"policy": one.policy, "reward": one.reward}, summary, replay)
+        runs.append(draft, rows(planned, seen))
+        runs.finish(draft, learned, summary, replay)
     return summary
 
 
+def ends(planned: Plan, seen: Measured) -> dict[str, float]:
+    """Return and imitation gap at the last mark: of the policy handed out and, where that is
+    another, of the last iterate."""
+    return at_mark(planned, seen, -1)
+
+
+def at_mark(planned: Plan, seen: Measured, i: int) -> dict[str, float]:
+    """The same at any mark."""
+    of_it = {"return": float(seen.returns[i]), "gap": float(seen.gap[i])}
+    if not planned.protocol.mixture:
+        return of_it
+    return {
+        **of_it,
+        "last_return": float(seen.last_returns[i]),
+        "last_gap": float(seen.last_gap[i]),
+    }
+
+
 @double
-def rows(planned: Plan, returns: np.ndarray, regret: Regret | None) -> list[dict[str, Any]]:
-    """A row a mark of one run: interactions, updates, the return, and the regret, term by term."""
+def rows(planned: Plan, seen: Measured) -> list[dict[str, Any]]:
+    """A row a mark of one run: interactions, updates, returns, gaps, and the regret by term."""
     listed = []
     for i, (n, k) in enumerate(zip(planned.interactions, planned.marks, strict=True)):
         row: dict[str, Any] = {
             "interactions": int(n),
             "updates": int(k),
-            "return": float(returns[i]),
+            **at_mark(planned, seen, i),
         }
-        if regret is not None:
-            account = jax.tree.map(lambda x, i=i: np.asarray(x[i]).tolist(), regret)
+        if seen.regret is not None:
+            account = jax.tree.map(lambda x, i=i: np.asarray(x[i]).tolist(), seen.regret)
             row["regret"] = vars(account)
         listed.append(row)
     return listed
@@ -85,6 +116,18 @@ def feasible(problem: AnyProblem) -> bool:
     return float(occupancies.flow_gap(problem.mdp, expert)) < FLOW_TOLERANCE
 
 
+def mean_lags(beta: str, lag: np.ndarray, N: np.ndarray) -> np.ndarray:
+    """Σ_n (n−1) β_n of each update: how old, in updates, what its window holds is in the mean."""
+    if beta == "uniform":
+        return (N - 1) / 2
+    each = {}
+    reuse = windows.Reuse(jnp.ones(()), jnp.ones(()), jnp.asarray(lag))  # one shape: compiled once
+    for size in np.unique(N):
+        shares = np.asarray(windows.weights(reuse, beta, jnp.asarray(size)))  # type: ignore
+        each[size] = float(shares @ np.arange(len(lag)))
+    return np.array([each[n] for n in N])
+
+
 @double
 def ledger(regret: Regret, planned: Plan, problem: AnyProblem) -> dict[str, Any]:
     """The regret at the end of one run, each term beside its bounds."""
@@ -96,18 +139,22 @@ def ledger(regret: Regret, planned: Plan, problem: AnyProblem) -> dict[str, Any]
     p, settings, K = planned.protocol, planned.settings, planned.iterations
     k = np.arange(1, K + 1)
     c, alpha = float(settings.reuse.c), float(settings.reuse.alpha)
+    pace = k**-0.5 if p.anytime else np.ones(K)
+    N = np.clip(np.floor(c * k**alpha + 1e-9), 1, k).astype(int)
     setting = check.Setting(
-        sigma=float(settings.sigma) if p.player == "mirror" else None,
-        eta=float(settings.eta),
-        windows=np.clip(np.floor(c * k**alpha + 1e-9), 1, k).astype(int),
+        sigma=float(settings.sigma) * pace if p.player == "mirror" else None,
+        eta=float(settings.eta) * pace,
+        windows=N,
+        lags=mean_lags(p.beta, np.asarray(settings.reuse.lag), N),
+        leader=p.rewarder == "leader",
         trajectories=p.steps == H and p.points is None,
         uniform=p.beta == "uniform",
-        adaptive=p.adaptive is not None,
         staged=not p.stationary_reward,
         bonus_scale=None if p.known else float(settings.bonus) / whole_bonus,
         rewards=rewards,
         feasible=feasible(problem),
         corrected=p.correction != "none",
+        modelled=p.gradients == "modelled",
     )
     last = jax.tree.map(lambda x: x[-1], regret)
     size = Sizes(S=S, A=A, H=H, K=K, B=p.lanes)

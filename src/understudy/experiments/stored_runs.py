@@ -32,6 +32,7 @@ LEAST_EXPERT = 1e-9  # of an expert's return that is not zero: shares of less ar
 LONGEST = 1_000  # characters of a name
 DEEPEST = 12  # lists and objects within each other
 BYTES = {"config.json": 2**24, "done.json": 2**26, "failed.json": 2**20, "metrics.jsonl": 2**30}
+BESIDE = ("gap", "last_return", "last_gap")  # measured with tables, beside the return
 WINDOW = re.compile(r"adaptive|all|[0-9]{1,10}|[0-9k.*^ +e-]{1,60}")
 BOOKED = ("optimisation", "shift", "estimation", "demonstrations", "reward", "policy", "ail")
 
@@ -47,6 +48,7 @@ class StoredRun:
     updates: np.ndarray
     returns: np.ndarray
     regret: dict[str, np.ndarray] | None  # by term, an entry a mark
+    beside: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)  # of BESIDE, if kept
 
     @property
     def env(self) -> str:
@@ -140,6 +142,11 @@ def read(folder: Path) -> StoredRun:
             updates=_counts(rows, "updates"),
             returns=np.array([number(row["return"], "return") for row in rows]),
             regret=_regret(rows),
+            beside={
+                name: np.array([number(row[name], name) for row in rows])
+                for name in BESIDE
+                if all(name in row for row in rows)
+            },
         )
         _ = run.replay
     except KeyError as error:

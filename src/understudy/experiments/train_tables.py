@@ -161,8 +161,14 @@ def learn(
     if not np.isfinite(result.policy).all():
         steps = " and ".join(f"{n} {v:g}" for n, v in outcome.step_sizes(planned).items())
         raise UserError(f"The policy became NaN with {steps}; use smaller steps.")
+    only = outcome.Outcome(
+        result.measured,
+        result.policy,
+        result.last_policy,
+        result.reward,
+    ).of(0)
     summary = {
-        "return": float(result.returns[0, -1]),
+        **outcome.ends(planned, only.measured),
         "expert_return": result.expert_return,
         "optimal_return": float(optimal_return),
         "interactions": planned.iterations * planned.protocol.fresh,
@@ -173,9 +179,6 @@ def learn(
         **outcome.step_sizes(planned),
         **({} if task.first == (0, 0) else {"first": list(task.first)}),
     }
-    only = outcome.Outcome(
-        result.returns, result.regret, result.glimpse, result.policy, result.reward
-    ).of(0)
     return Learned(dict(request), summary, planned, pose(where, d_E, truth, rewards), only)
 
 

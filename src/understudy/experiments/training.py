@@ -48,6 +48,8 @@ class Result:
     """What the expert earns."""
     updates: np.ndarray
     """Updates made so far, at each mark."""
+    gap: np.ndarray | None
+    """With a table: the imitation gap sup_μ L(π, μ) of the policy at each mark; else None."""
     regret: dict[str, np.ndarray] | None
     """With a table: the regret at each mark, by term of the theorem; else None."""
     summary: dict[str, Any]
@@ -211,14 +213,15 @@ def _tables(asked: Asked, config: Config) -> Result:
         pi = tables.load(asked.out)[1]
         return _read(asked.out, TablePolicy(pi, task.name, *task.first))
     learned = tables.learn(task, where, shown, config, request, progress=progress)
-    regret = learned.outcome.regret
+    seen = learned.outcome.measured
     return Result(
         policy=TablePolicy(learned.outcome.policy, task.name, *task.first),
         interactions=learned.planned.interactions,
-        returns=learned.outcome.returns,
+        returns=np.asarray(seen.returns),
         expert_return=learned.summary["expert_return"],
         updates=learned.planned.marks,
-        regret=None if regret is None else _terms(vars(regret)),
+        gap=np.asarray(seen.gap),
+        regret=None if seen.regret is None else _terms(vars(seen.regret)),
         summary=learned.summary,
         _write=learned.write,
     )
@@ -310,6 +313,7 @@ def _result(
         returns=np.array([row["return"] for row in rows]),
         expert_return=float(summary["expert_return"]),
         updates=np.array([row["updates"] for row in rows]),
+        gap=np.array([row["gap"] for row in rows]) if rows and "gap" in rows[0] else None,
         regret=regret,
         summary=summary,
         _write=write,

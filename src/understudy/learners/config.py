@@ -13,30 +13,37 @@ from understudy.core.errors import UserError
 
 @dataclass(frozen=True)
 class Config:
-    """How to learn. The defaults are the paper's MiniGrid runs, with a window that adapts."""
+    """How to learn. The defaults are those of docs/theory.md, "The default"."""
 
     interactions: int = 10_000
     """Environment steps in all."""
-    window: str = "adaptive"
-    """Policies to reuse: 'adaptive', N, 'all', or a growing 'c*k^a' such as '2*k^0.4'."""
-    beta: Literal["uniform", "geometric", "triangular", "optimal"] | tuple[float, ...] = "uniform"
+    window: str = "1"
+    """Policies to reuse: N, 'all', or a growing 'c*k^a' such as '2*k^0.4'."""
+    beta: Literal["uniform", "geometric", "triangular"] | tuple[float, ...] = "uniform"
     """Weights of the policies: a shape, or N numbers, most recent first."""
+    rewarder: Literal["step", "leader"] = "step"
+    """The reward's step: along the window's gradient (Eq. 5), or the best response to all data."""
     points: int | None = None
-    """Data points m sampled per reward update, 0 for the whole window; 32, or with --batch 0."""
+    """Data points m sampled per reward update, of which a window of N policies owes m // N each:
+    the paper's equal estimation budget. If not given, the whole window counts."""
     fresh: int | None = None
-    """New interactions per iteration; max(1, m // N) if not given (equal estimation budget)."""
+    """New interactions per iteration; 1 if not given, with --points max(1, m // N)."""
     batch: int | None = None
     """Collect this many whole trajectories per iteration instead."""
+    visits: Literal["expected", "sampled"] = "expected"
+    """Count all actions of a visited state by the policy's probabilities, or the one taken."""
+    handed: Literal["mixture", "last"] = "mixture"
+    """The policy handed out and measured: one that realises an average of all, or the last."""
     player: Literal["mirror", "gradient", "reinforce"] = "mirror"
     """The policy's step: mirror descent, the exact policy gradient, or a sampled one."""
     ascent: float = 0.5
     """Policy gradient: the constant step size."""
-    steps: Literal["paper", "theory"] = "paper"
-    """Step sizes of the paper's experiments, or of its Theorem 4.5."""
+    steps: Literal["anytime", "paper", "theory"] = "anytime"
+    """Step sizes that fall as 1/√k, those of the paper's experiments, or of its Theorem 4.5."""
     sigma: float | None = None
-    """Policy step size, in place of that of `steps`."""
+    """Policy step size, in place of that of `steps`; with anytime steps, of the first update."""
     eta: float | None = None
-    """Reward step size, in place of that of `steps`."""
+    """Reward step size, in place of that of `steps`; with anytime steps, of the first update."""
     model: Literal["known", "learned"] = "known"
     """Evaluate policies with the true transitions, or with counts and an optimistic bonus."""
     counts: Literal["shared", "stage"] = "shared"
@@ -51,7 +58,7 @@ class Config:
     """Reward gradients from samples, from the true occupancies of the window's policies, or from
     the learned model's of the current one (as OAL)."""
     ledger: bool = True
-    """Keep the regret ledger: true regret, split by the theorem, for about twice the time."""
+    """Keep the regret ledger: true regret, split by the theorem, for up to twice the time."""
     marks: int = 100
     """How often the policy is measured along the way."""
     episodes: int = 0
@@ -139,6 +146,12 @@ def check(config: Config) -> None:
         )
     if config.correction != "none" and (config.batch is None or config.points):
         raise UserError("--correction needs whole trajectories; give --batch and no --points.")
+    if config.correction != "none" and config.visits == "expected":
+        raise UserError("--correction weighs the actions that were taken; give --visits sampled.")
+    if config.rewarder == "leader" and config.window.strip() != "1":
+        raise UserError(
+            f"--window is {config.window}, and the leader weighs everything alike; leave it out."
+        )
     if config.fresh is not None and config.batch is not None:
         raise UserError("--fresh and --batch exclude each other; give one of them.")
     if config.player == "gradient" and config.model == "learned":

@@ -27,11 +27,10 @@ from understudy.core.types import Occupancy
 from understudy.learners import linear, loop, tabular
 from understudy.learners.config import Config, check
 from understudy.learners.linear import Rewards
-from understudy.learners.loop import Glimpse
+from understudy.learners.loop import Glimpse, Measured
 from understudy.learners.practice import RunShape
 from understudy.learners.seeds import keys_of
 from understudy.learners.tabular import Problem, Settings
-from understudy.theory.bounds import largest_window
 from understudy.theory.ledger import Regret
 
 AnyProblem = Problem | linear.Problem
@@ -54,20 +53,48 @@ class Batch:
 
     interactions: np.ndarray
     """Where the runs were measured: (marks,)."""
-    returns: np.ndarray
-    """Exact, of the policy at each mark: (seeds, marks)."""
     expert_return: float
     """What the expert's occupancy is worth."""
     policy: np.ndarray
-    """The last: (seeds, H, S, A)."""
+    """The one handed out at the end: (seeds, H, S, A)."""
+    last_policy: np.ndarray
+    """The last iterate."""
     reward: np.ndarray
     """The last: (seeds, R, S, A), or with features (seeds, R, d)."""
-    regret: Regret | None
-    """Of the ledger, if it was kept; leaves (seeds, marks)."""
-    glimpse: Glimpse | None
-    """For a replay, if it was asked for; leaves (seeds, marks, S, A)."""
+    measured: Measured
+    """What the marks saw; leaves (seeds, marks, …)."""
     seeds: tuple[int, ...]
     """One a row."""
+
+    @property
+    def returns(self) -> np.ndarray:
+        """Exact, of the policy handed out at each mark: (seeds, marks)."""
+        return np.asarray(self.measured.returns)
+
+    @property
+    def gap(self) -> np.ndarray:
+        """Its imitation gap sup_μ L(π, μ): (seeds, marks)."""
+        return np.asarray(self.measured.gap)
+
+    @property
+    def last_returns(self) -> np.ndarray:
+        """Of the last iterate."""
+        return np.asarray(self.measured.last_returns)
+
+    @property
+    def last_gap(self) -> np.ndarray:
+        """Of the last iterate."""
+        return np.asarray(self.measured.last_gap)
+
+    @property
+    def regret(self) -> Regret | None:
+        """Of the ledger, if it was kept; leaves (seeds, marks)."""
+        return self.measured.regret
+
+    @property
+    def glimpse(self) -> Glimpse | None:
+        """For a replay, if it was asked for; leaves (seeds, marks, S, A)."""
+        return self.measured.glimpse
 
 
 @double
@@ -103,12 +130,11 @@ def imitate(
     )
     return Batch(
         interactions=p.interactions,
-        returns=np.asarray(done.returns),
+        measured=jax.tree.map(np.asarray, done.measured),
         expert_return=expert_return(problem),
-        policy=np.asarray(done.state.pi),
+        policy=np.asarray(done.policy),
+        last_policy=np.asarray(done.state.pi),
         reward=np.asarray(done.state.mu),
-        regret=jax.tree.map(np.asarray, done.regret),
-        glimpse=jax.tree.map(np.asarray, done.glimpse),
         seeds=tuple(seeds),
     )
 
@@ -191,18 +217,13 @@ def plan(mdp: MDP | LinearMDP, config: Config) -> Plan:
             "With features the policy takes mirror steps and samples are reused as they are; "
             "leave --player, --correction and --gradients modelled out."
         )
-    points = (32 if config.batch is None else 0) if config.points is None else config.points
-    points = points or None
-    adaptive = config.window.strip().lower() == "adaptive"
-    # Prop. 4.7 asks N = o(√K), so that is where an adaptive window ends.
-    budget = config.interactions // (1 if config.batch is None else config.batch * H)
-    most = largest_window(max(1, budget))
-    c, alpha = (float(most), 0.0) if adaptive else windows.parse(config.window)
+    points = config.points or None
+    c, alpha = windows.parse(config.window)
     lanes, steps = 1, config.fresh
     if config.batch is not None:
         lanes, steps = config.batch, H
     elif steps is None:
-        steps = windows.owed(points or 1, c, alpha)
+        steps = windows.owed(points or 1, c, alpha)  # the equal estimation budget, or one
     fresh = lanes * steps
     K = config.interactions // fresh
     if K < 1:
@@ -213,16 +234,20 @@ def plan(mdp: MDP | LinearMDP, config: Config) -> Plan:
     # Step sizes follow the paper's K: updates where each is a whole batch, as in the theory, and
     # interactions under the equal estimation budget, so that all N share one step size.
     horizon_of_learning = K if config.batch is not None else config.interactions
-    if config.steps == "paper":
+    if config.steps == "anytime":
+        sigma, eta = updates.anytime_steps(H, A, fresh)
+    elif config.steps == "paper":
         sigma, eta = updates.paper_steps(H, horizon_of_learning)
     elif features is not None:
         sigma, eta = updates.linear_steps(H, A, features.d, horizon_of_learning)
     else:
         sigma, eta = updates.theory_steps(H, S, A, horizon_of_learning)
     slots = min(K, windows.largest(c, alpha, K))
-    # A point kept is a stage, a state and an action; one that is sampled is made of such.
+    # A point kept is a stage, a state and an action, and the chances of all actions where they
+    # count; one that is sampled is made of such.
+    each = 12 + (8 * A if config.visits == "expected" else 0)
     memory.refuse(
-        12 * (slots * fresh + (points or 0)) + 8 * H * S * A,
+        each * (slots * fresh + (points or 0)) + 8 * H * S * A,
         "--interactions, --window, --points, --batch, --fresh or --horizon",
     )
     lag = np.array(windows.lags(config.beta, config.window, slots))
@@ -263,11 +288,14 @@ def plan(mdp: MDP | LinearMDP, config: Config) -> Plan:
         shared_counts=config.counts == "shared",
         stationary_reward=config.reward == "stationary",
         beta=config.beta if isinstance(config.beta, str) else "given",
-        adaptive=(least_reuse(config, points, slots), slots) if adaptive else None,
         keeps_all=c == alpha == 1,
         ledger=config.ledger,
         correction=config.correction,
         gradients=config.gradients,
+        rewarder=config.rewarder,
+        anytime=config.steps == "anytime",
+        expected=config.visits == "expected",
+        mixture=config.handed == "mixture",
         episodes=config.episodes,
         replay=config.replay,
     )
@@ -276,13 +304,6 @@ def plan(mdp: MDP | LinearMDP, config: Config) -> Plan:
     )
     # The policy in use after t interactions is the one of the last whole iteration.
     return Plan(protocol, settings, K, interactions, interactions // fresh)
-
-
-def least_reuse(config: Config, points: int | None, slots: int) -> int:
-    """The smallest N of an adaptive window. Under the equal estimation budget fewer than m policies
-    cost more than one interaction an update, and up to some 4m consecutive updates see much the
-    same points. What this gave is in docs/theory.md."""
-    return 1 if config.batch is not None or points is None else min(4 * points, slots)
 
 
 @double

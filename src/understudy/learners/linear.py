@@ -18,28 +18,37 @@ from jaxtyping import Array, Float, Int, Key
 
 from understudy.core import features, regression
 from understudy.core import mdp as mdps
+from understudy.core import mixture as mixtures
 from understudy.core import occupancy as occupancies
 from understudy.core import window as windows
 from understudy.core.errors import UserError
 from understudy.core.linear_mdp import LinearMDP
 from understudy.core.mdp import MDP
+from understudy.core.mixture import Mixture
 from understudy.core.model import Known, Model, evaluate
 from understudy.core.occupancy import Points
 from understudy.core.regression import Regressed, Regression
 from understudy.core.types import Logits, Occupancy, Policy, Reward
 from understudy.core.updates import (
-    ascend,
     best_in_ball,
     best_in_box,
-    mirror,
+    pace,
     policy,
     project_ball,
     project_box,
 )
-from understudy.core.window import Gauge, Window
+from understudy.core.window import Window
 from understudy.learners import loop
 from understudy.learners.practice import RunShape, Walkers, draw, practise
-from understudy.learners.tabular import Info, Settings, audit, measure
+from understudy.learners.tabular import (
+    Info,
+    Segment,
+    Settings,
+    audit,
+    descend,
+    respond,
+    weighed,
+)
 from understudy.theory import ledger as ledgers
 from understudy.theory.ledger import Ledger
 
@@ -97,12 +106,13 @@ class State(eqx.Module):
     pi: Policy
     logits: Logits
     mu: Float[Array, "R d"]
+    gain: Float[Array, "R d"] | None  # Ĝ, of the leader alone
     window: Window
     walkers: Walkers
     regression: Regression | None  # None where θ is known
     V: Float[Array, "H S"]  # of the last iteration, which new transitions are regressed on
+    mixture: Mixture | None
     ledger: Ledger | None
-    gauge: Gauge
     k: Int[Array, ""]
 
 
@@ -118,7 +128,15 @@ def init(problem: Problem, protocol: RunShape, *, key: Key[Array, ""]) -> State:
         pi=mdps.uniform(mdp),
         logits=jnp.zeros((H, S, A)),
         mu=mu,
-        window=windows.empty(Points(point, point, point), protocol.slots),
+        gain=mu if protocol.rewarder == "leader" else None,
+        window=windows.empty(
+            Segment(
+                Points(point, point, point),
+                None,
+                jnp.zeros((protocol.fresh, A)) if protocol.expected else None,
+            ),
+            protocol.slots,
+        ),
         walkers=Walkers(
             h=jnp.zeros(protocol.lanes, jnp.int32),
             s=draw(mdp.nu, jax.random.uniform(key, (protocol.lanes,))),
@@ -127,8 +145,8 @@ def init(problem: Problem, protocol: RunShape, *, key: Key[Array, ""]) -> State:
         if protocol.known
         else regression.nothing(linear, shared=protocol.shared_counts),
         V=jnp.zeros((H, S)),
+        mixture=mixtures.empty(mdp.shape) if protocol.mixture else None,
         ledger=ledgers.empty(mdp, problem.table(mu), ring) if protocol.ledger else None,
-        gauge=Gauge(drift=jnp.zeros(()), error=jnp.ones(())),
         k=jnp.zeros((), jnp.int32),
     )
 
@@ -141,31 +159,43 @@ def step(
     k, linear = state.k + 1, problem.linear
 
     points, slot, walkers = practise(problem.mdp, state.pi, state.walkers, protocol, key=practising)
-    window = windows.append(state.window, points, label=state.k)
+    chances = state.pi[points.h, points.s] if protocol.expected else None
+    window = windows.append(state.window, Segment(points, None, chances), label=state.k)
     learned = state.regression
     if learned is not None:
         learned = regression.observe(learned, linear, points, slot, state.V, problem.reach)
 
-    N = windows.length(settings.reuse, protocol.adaptive, state.gauge, k)
-    beta = windows.weights(settings.reuse, protocol.beta, N, state.gauge)
-    sampled = windows.recall(window, beta, k, protocol.points, key=recalling)
+    N = jnp.minimum(windows.reach(settings.reuse, k), protocol.slots)
+    beta = windows.weights(settings.reuse, protocol.beta, N)
+    sampled = weighed(*windows.recall(window, beta, k, protocol.points, key=recalling))
     d_mix = occupancies.estimate(*sampled, problem.mdp.shape)  # Σₙ βₙ d̂ᵏ⁻ⁿ
-    ledger = state.ledger
+    ledger, d = state.ledger, None
+    if ledger is not None or (protocol.mixture and protocol.known):
+        d = mdps.occupancy(problem.mdp, state.pi)
     if ledger is not None:
+        assert d is not None
         r = problem.table(state.mu)
-        ledger, true_mix = audit(ledger, state, r, problem.mdp, protocol, beta, N, sampled)
+        ledger, true_mix = audit(ledger, r, d, state.k, protocol, beta, N, sampled)
         d_mix = true_mix if protocol.gradients == "exact" else d_mix
+    mixture = state.mixture
+    if mixture is not None:
+        # A regression of values is no model of where a policy goes; its samples are.
+        seen = occupancies.estimate(
+            *weighed(Segment(points, None, chances), jnp.full(protocol.fresh, 1 / protocol.fresh)),
+            problem.mdp.shape,
+        )
+        mixture = mixtures.extend(mixture, d if protocol.known and d is not None else seen, k)
 
     gradient = features.collect(linear.phi, problem.expert - d_mix)  # E_dE φ − E_mix φ
     project = project_ball if problem.rewards == "ball" else project_box
-    mu = ascend(state.mu, gradient, settings.eta, project)  # Eq. 5
+    eta = pace(settings.eta, k, anytime=protocol.anytime)
+    gain, mu = respond(state, gradient, eta, project)  # Eq. 5, or the leader
     Q = evaluate(believe(problem, settings, learned), state.pi, problem.table(mu), problem.span)
-    logits = mirror(state.logits, Q, settings.sigma)  # Eq. 4
+    logits = descend(state, Q, settings, protocol)  # Eq. 4
     pi = policy(logits)
     V = jnp.sum(state.pi * Q, axis=-1)
     ledger = None if ledger is None else ledgers.note_step(ledger, state.pi, pi)
-    gauge = measure(state.gauge, protocol, state.pi, pi, sampled, d_mix)
-    state = State(pi, logits, mu, window, walkers, learned, V, ledger, gauge, k)
+    state = State(pi, logits, mu, gain, window, walkers, learned, V, mixture, ledger, k)
     return state, Info(N, beta, d_mix)
 
 
@@ -176,5 +206,10 @@ def believe(problem: Problem, settings: Settings, learned: Regression | None) ->
     return Regressed(problem.linear, learned.theta, learned.inverse, settings.bonus)
 
 
-LEARNER = loop.Learner(init, step)
+def foresee(state: State, problem: Problem) -> Occupancy | None:
+    """Where the current policy goes, where θ is known; a regression cannot tell."""
+    return mdps.occupancy(problem.mdp, state.pi) if state.regression is None else None
+
+
+LEARNER = loop.Learner(init, step, foresee)
 run = functools.partial(loop.run, LEARNER)

@@ -16,9 +16,10 @@ import numpy as np
 from jaxtyping import Array, Float, Float32, Int, Key
 
 from understudy.core import mdp as mdps
+from understudy.core import mixture as mixtures
 from understudy.core.mdp import MDP
 from understudy.core.precision import double
-from understudy.core.types import Occupancy, Reward
+from understudy.core.types import Occupancy, Policy, Reward
 from understudy.learners import devices, practice
 from understudy.learners.practice import sampled_return
 from understudy.theory import ledger as ledgers
@@ -46,10 +47,11 @@ class Problem(Protocol):
 
 
 class Learner(NamedTuple):
-    """An algorithm: its first state, and its iteration."""
+    """An algorithm: its first state, its iteration, and where it thinks that its policy goes."""
 
     init: Callable[..., Any]
     step: Callable[..., tuple[Any, Any]]
+    foresee: Callable[..., Occupancy | None]
 
 
 class Glimpse(eqx.Module):
@@ -59,25 +61,60 @@ class Glimpse(eqx.Module):
     reward: Float32[Array, "*batch S A"]  # μ_h(s,a), the mean over stages
 
 
-Measured = tuple[Array, Regret | None, Glimpse | None]
+class Measured(eqx.Module):
+    """What is seen at each mark: of the policy handed out, of the last iterate, of the regret."""
 
-
-class Run(eqx.Module):
-    """A batch of runs: the states reached and, at each mark, the return of the policy."""
-
-    state: Any
-    returns: Float[Array, "batch marks"]
+    returns: Float[Array, "*marks"]
+    gap: Float[Array, "*marks"]  # sup_μ L(π, μ)
+    last_returns: Float[Array, "*marks"]
+    last_gap: Float[Array, "*marks"]
     regret: Regret | None  # of the ledger, leaves (batch, marks)
     glimpse: Glimpse | None  # where asked for, leaves (batch, marks, S, A)
 
+
+class Run(eqx.Module):
+    """A batch of runs: the states reached, the policies handed out, and what the marks saw."""
+
+    state: Any
+    policy: Float[Array, "batch H S A"]
+    measured: Measured
+
     @property
-    def measured(self) -> Measured:
-        return self.returns, self.regret, self.glimpse
+    def returns(self) -> Float[Array, "batch marks"]:
+        return self.measured.returns
+
+    @property
+    def regret(self) -> Regret | None:
+        return self.measured.regret
 
 
-def glance(problem: Problem, state: Any) -> Glimpse:
+def imitation_gap(
+    problem: Problem, d: Occupancy, *, stationary: bool, truth: bool = False
+) -> Float[Array, ""]:
+    """sup_μ L(π, μ) = sup_μ ⟨μ, d_E − d⟩ in closed form; the expert as shown, or the true one."""
+    expert = problem.truth if truth and problem.truth is not None else problem.expert
+    gain = expert - d
+    gain = jnp.sum(gain, axis=0, keepdims=True) if stationary else gain
+    return jnp.sum(problem.best(gain) * gain)
+
+
+def hand_out(learner: Learner, state: Any, problem: Problem, protocol: practice.RunShape) -> Policy:
+    """The policy that a user is handed: of the two averages and the last iterate the one of the
+    least gap, as far as the learner can tell (see `core.mixture`)."""
+    if state.mixture is None:
+        return state.pi
+    policies = jnp.concatenate([mixtures.policies(state.mixture, state.pi), state.pi[None]])
+    told = mixtures.averages(state.mixture)
+    last = learner.foresee(state, problem)
+    known = told if last is None else jnp.concatenate([told, last[None]])
+    stationary = protocol.stationary_reward
+    gaps = jax.vmap(lambda d: imitation_gap(problem, d, stationary=stationary))(known)
+    return policies[jnp.where(state.k > 0, jnp.argmin(gaps), 2)]
+
+
+def glance(problem: Problem, pi: Policy, state: Any) -> Glimpse:
     """Where the policy goes and what the reward says, summed up over stages."""
-    visits = jnp.sum(mdps.occupancy(problem.mdp, state.pi), axis=0)
+    visits = jnp.sum(mdps.occupancy(problem.mdp, pi), axis=0)
     reward = jnp.mean(problem.table(state.mu), axis=0)
     return Glimpse(visits.astype(jnp.float32), reward.astype(jnp.float32))
 
@@ -131,7 +168,7 @@ def advance(
 
     @functools.partial(jax.vmap, in_axes=(axes, 0))
     def measure(state: Any, key: Array) -> Measured:
-        return at_a_mark(state, problem, protocol, key=key)
+        return at_a_mark(learner, state, problem, protocol, key=key)
 
     def to_mark(state: Any, mark: Array) -> tuple[Any, Measured]:
         state = jax.lax.fori_loop(
@@ -140,22 +177,36 @@ def advance(
         return state, measure(state, keys)
 
     state, measured = jax.lax.scan(to_mark, state, marks)
-    return Run(state, *jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), measured))
+    handing = jax.vmap(lambda s: hand_out(learner, s, problem, protocol), in_axes=(axes,))
+    return Run(state, handing(state), jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), measured))
 
 
 def at_a_mark(
-    state: Any, problem: Problem, protocol: practice.RunShape, *, key: Key[Array, ""]
+    learner: Learner,
+    state: Any,
+    problem: Problem,
+    protocol: practice.RunShape,
+    *,
+    key: Key[Array, ""],
 ) -> Measured:
-    """The policy's return, the regret so far and, where asked for, a glimpse."""
+    """Return and gap of the policy handed out and of the last iterate, the regret so far and, where
+    asked for, a glimpse."""
     mdp = problem.mdp
-    if protocol.episodes:  # drawn apart from the run, which goes on as if not measured
-        here = jax.random.fold_in(jax.random.fold_in(key, 2**32 - 1), state.k)
-        returns = sampled_return(mdp, state.pi, protocol, key=here)
-    else:
-        returns = mdps.value(mdp, state.pi, mdp.reward)
-    glimpse = glance(problem, state) if protocol.replay else None
+
+    def worth(pi: Policy) -> tuple[Array, Array]:
+        d = mdps.occupancy(mdp, pi)
+        gap = imitation_gap(problem, d, stationary=protocol.stationary_reward, truth=True)
+        if protocol.episodes:  # drawn apart from the run, which goes on as if not measured
+            here = jax.random.fold_in(jax.random.fold_in(key, 2**32 - 1), state.k)
+            return sampled_return(mdp, pi, protocol, key=here), gap
+        return mdps.value(mdp, pi, mdp.reward), gap
+
+    pi = hand_out(learner, state, problem, protocol)
+    last = worth(state.pi)
+    handed = last if state.mixture is None else worth(pi)
+    glimpse = glance(problem, pi, state) if protocol.replay else None
     if state.ledger is None:
-        return returns, None, glimpse
+        return Measured(*handed, *last, None, glimpse)
     regret = ledgers.regret_of(
         state.ledger,
         mdp,
@@ -165,7 +216,7 @@ def at_a_mark(
         exact=protocol.gradients == "exact",
         best=problem.best,
     )
-    return returns, regret, glimpse
+    return Measured(*handed, *last, regret, glimpse)
 
 
 @double
@@ -190,14 +241,15 @@ def run(
     problem = devices.copy_to_all(problem)
     size = -(-len(marks) // pieces)
     state, measured = start(learner, problem, protocol, keys=keys), []
+    policy = state.pi
     for first in range(0, len(marks), size):
         piece = marks[first : first + size]
         padded = np.pad(piece, (0, size - len(piece)), mode="edge")  # same shape, same program
         done = advance(
             learner, state, problem, settings, protocol, jnp.asarray(padded, jnp.int32), keys=keys
         )
-        state = jax.block_until_ready(done.state)
+        state, policy = jax.block_until_ready((done.state, done.policy))
         measured.append(jax.tree.map(operator.itemgetter(np.s_[:, : len(piece)]), done.measured))
         progress(int(piece[-1]))
-    whole = Run(state, *jax.tree.map(lambda *x: jnp.concatenate(x, axis=1), *measured))
+    whole = Run(state, policy, jax.tree.map(lambda *x: jnp.concatenate(x, axis=1), *measured))
     return devices.gather(whole, runs)

@@ -13,7 +13,7 @@ from understudy.core.importance import Correction
 from understudy.core.mdp import MDP
 from understudy.core.occupancy import Points
 from understudy.core.types import Policy
-from understudy.core.updates import Player
+from understudy.core.updates import Player, Rewarder
 from understudy.core.window import Shape
 
 # From samples of the window's policies; their true mixture, which needs the ledger; or what the
@@ -39,11 +39,14 @@ class RunShape:
     shared_counts: bool  # counts shared across stages
     stationary_reward: bool
     beta: Shape  # the shape of β
-    adaptive: tuple[int, int] | None  # N(k) from drift and error, within these; None: a schedule
     keeps_all: bool  # no policy ever leaves the window
     ledger: bool  # keep the regret ledger
     correction: Correction  # importance ratios for old samples, a comparison
     gradients: Gradients  # of the reward: where d_mix comes from
+    rewarder: Rewarder  # how the reward moves
+    anytime: bool  # step sizes fall as 1/√k
+    expected: bool  # of a visited state, all actions count by their probability
+    mixture: bool  # keep the averages that a policy is handed out from
     episodes: int  # sampled per measurement; 0: returns are exact
     replay: bool  # keep a glimpse at every mark
 

@@ -5,7 +5,7 @@
 """
 
 import functools
-import math
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -14,10 +14,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from understudy.core import mdp as mdps
+from understudy.core import mixture as mixtures
 from understudy.core import occupancy as occupancies
 from understudy.core import window as windows
 from understudy.core.importance import marginal_log, path_log
 from understudy.core.mdp import MDP
+from understudy.core.mixture import Mixture
 from understudy.core.model import Counted, Counts, Known, Model, evaluate, no_counts, observe
 from understudy.core.model import occupancy as modelled
 from understudy.core.occupancy import Points
@@ -26,13 +28,16 @@ from understudy.core.updates import (
     ascend,
     best_in_box,
     climb,
+    lead,
     mirror,
+    pace,
     policy,
     policy_gradient,
+    project_box,
     reinforce,
     returns_to_go,
 )
-from understudy.core.window import Gauge, Reuse, Window
+from understudy.core.window import Reuse, Window
 from understudy.learners import loop
 from understudy.learners.practice import RunShape, Walkers, draw, practise
 from understudy.theory import ledger as ledgers
@@ -68,10 +73,25 @@ class Settings(eqx.Module):
 
 class Segment(eqx.Module):
     """What one policy collected. `log` is its own log-probability of each point, where samples are
-    to be importance-corrected later."""
+    to be importance-corrected later; `chances` are its π(·|s), where all actions are to count."""
 
     points: Points
     log: Float[Array, "*points"] | None
+    chances: Float[Array, "*points A"] | None
+
+
+def weighed(
+    segment: Segment, weights: Float[Array, "*points"]
+) -> tuple[Points, Float[Array, "..."]]:
+    """The points with their weights; where the policy's chances are known, a point for each action
+    that it might have taken. The mean is the same, and the luck of the draw is gone: the learner
+    knows its own policy, and need not estimate it."""
+    if segment.chances is None:
+        return segment.points, weights
+    at, chances = segment.points, segment.chances
+    a = jnp.broadcast_to(jnp.arange(chances.shape[-1], dtype=jnp.int32), chances.shape)
+    h, s = (jnp.broadcast_to(x[..., None], chances.shape) for x in (at.h, at.s))
+    return Points(h, s, a), weights[..., None] * chances
 
 
 class State(eqx.Module):
@@ -80,11 +100,12 @@ class State(eqx.Module):
     pi: Policy  # softmax of the logits
     logits: Logits
     mu: Reward
+    gain: Reward | None  # Ĝ, of the leader alone
     window: Window
     walkers: Walkers
     counts: Counts | None  # None where P is known
+    mixture: Mixture | None  # of the policies that have acted; None where the last is handed out
     ledger: Ledger | None  # None where it is not kept
-    gauge: Gauge  # drift and estimation error, for an adaptive window
     k: Int[Array, ""]  # updates done
 
 
@@ -109,17 +130,19 @@ def init(problem: Problem, protocol: RunShape, *, key: Key[Array, ""]) -> State:
         pi=mdps.uniform(mdp),
         logits=jnp.zeros((H, S, A)),
         mu=mu,
+        gain=mu if protocol.rewarder == "leader" else None,
         window=windows.empty(
             Segment(
                 Points(point, point, point),
                 None if protocol.correction == "none" else jnp.zeros(protocol.fresh),
+                jnp.zeros((protocol.fresh, A)) if protocol.expected else None,
             ),
             protocol.slots,
         ),
         walkers=Walkers(h=jnp.zeros(protocol.lanes, jnp.int32), s=start),
         counts=None if protocol.known else no_counts(mdp, shared=protocol.shared_counts),
+        mixture=mixtures.empty(mdp.shape) if protocol.mixture else None,
         ledger=ledgers.empty(mdp, mu, ring) if protocol.ledger else None,
-        gauge=Gauge(drift=jnp.zeros(()), error=jnp.ones(())),
         k=jnp.zeros((), jnp.int32),
     )
 
@@ -132,32 +155,54 @@ def step(
     k = state.k + 1
 
     points, slot, walkers = practise(problem.mdp, state.pi, state.walkers, protocol, key=practising)
-    segment = Segment(points, log_probability(problem.mdp, state.pi, points, protocol))
+    chances = state.pi[points.h, points.s] if protocol.expected else None
+    log = log_probability(problem.mdp, state.pi, points, protocol)
+    segment = Segment(points, log, chances)
     window = windows.append(state.window, segment, label=state.k)
     counts = None if state.counts is None else observe(state.counts, points, slot)
 
-    N = windows.length(settings.reuse, protocol.adaptive, state.gauge, k)
-    beta = windows.weights(settings.reuse, protocol.beta, N, state.gauge)
+    N = jnp.minimum(windows.reach(settings.reuse, k), protocol.slots)
+    beta = windows.weights(settings.reuse, protocol.beta, N)
     recalled, weights = windows.recall(window, beta, k, protocol.points, key=recalling)
-    sampled = recalled.points, weights * ratio(problem.mdp, state.pi, recalled, protocol)
+    weights = weights * ratio(problem.mdp, state.pi, recalled, protocol)
+    sampled = weighed(recalled, weights)
     d_mix = occupancies.estimate(*sampled, problem.mdp.shape)  # Σₙ βₙ d̂ᵏ⁻ⁿ
-    ledger = state.ledger
+    ledger, d = state.ledger, None
+    if ledger is not None or (protocol.mixture and protocol.known):
+        d = mdps.occupancy(problem.mdp, state.pi)
     if ledger is not None:
-        ledger, true_mix = audit(ledger, state, state.mu, problem.mdp, protocol, beta, N, sampled)
+        assert d is not None
+        ledger, true_mix = audit(ledger, state.mu, d, state.k, protocol, beta, N, sampled)
         d_mix = true_mix if protocol.gradients == "exact" else d_mix
     model = believe(problem, settings, counts)
-    if protocol.gradients == "modelled":  # as OAL
-        assert isinstance(model, Counted)
-        d_mix = modelled(model, state.pi)
+    if isinstance(model, Counted) and (protocol.mixture or protocol.gradients == "modelled"):
+        d = modelled(model, state.pi)
+        d_mix = d if protocol.gradients == "modelled" else d_mix  # as OAL
+    mixture = state.mixture
+    if mixture is not None:
+        assert d is not None
+        mixture = mixtures.extend(mixture, d, k)  # Cor. 4.9
 
-    mu = ascend(state.mu, problem.expert - d_mix, settings.eta)  # Eq. 5
+    eta = pace(settings.eta, k, anytime=protocol.anytime)
+    gain, mu = respond(state, problem.expert - d_mix, eta)  # Eq. 5, or the leader
     Q = evaluate(model, state.pi, mu)  # §4.1
     logits = improve(state, problem, settings, protocol, points, mu, Q)  # Eq. 4
     pi = policy(logits)
     ledger = None if ledger is None else ledgers.note_step(ledger, state.pi, pi)
-    gauge = measure(state.gauge, protocol, state.pi, pi, sampled, d_mix)
-    state = State(pi, logits, mu, window, walkers, counts, ledger, gauge, k)
+    state = State(pi, logits, mu, gain, window, walkers, counts, mixture, ledger, k)
     return state, Info(N, beta, d_mix)
+
+
+def respond(
+    state: Any,
+    gradient: Float[Array, "H *features"],
+    eta: Float[Array, ""],
+    project: Callable[[Array], Array] = project_box,
+) -> tuple[Any, Any]:
+    """The reward player's (Ĝ_k, μ_k): a step along the gradient (Eq. 5), or the leader's."""
+    if state.gain is None:
+        return None, ascend(state.mu, gradient, eta, project)
+    return lead(state.gain, gradient, eta, project)
 
 
 def log_probability(
@@ -179,46 +224,20 @@ def ratio(
     return 1.0 if now is None or recalled.log is None else jnp.exp(now - recalled.log)
 
 
-def measure(
-    gauge: Gauge,
-    protocol: RunShape,
-    before: Policy,
-    after: Policy,
-    sampled: tuple[Points, Float[Array, "*points"]],
-    d_mix: Occupancy,
-) -> Gauge:
-    """Drift and estimation error, from the recalled points alone, smoothed over some 20 updates.
-
-    Drift is the bound of Lemma 4.2 summed over stages, 2 Σ_i (H−i+1) E_{s~ν_i} TV_i(s). The error
-    of one trajectory is Σ_{h,s,a} √(d(1−d)) = Σ_h E_{d_h} √((1−d)/d), times √(H/fresh) for a
-    segment of `fresh` points; the window's own estimate stands for d.
-    """
-    if protocol.adaptive is None and protocol.beta != "optimal":
-        return gauge
-    points, weights = sampled
-    H = before.shape[0]
-    mass = H * weights  # one per stage
-    tv = jnp.sum(jnp.abs(after[points.h, points.s] - before[points.h, points.s]), axis=-1) / 2
-    drift = 2 * jnp.sum(mass * (H - points.h) * tv)
-    d = jnp.clip(d_mix[points.h, points.s, points.a], 1e-12, 1)
-    error = math.sqrt(H / protocol.fresh) * jnp.sum(mass * jnp.sqrt((1 - d) / d))
-    return jax.tree.map(lambda old, new: old + (new - old) / 20, gauge, Gauge(drift, error))
-
-
 def audit(
     ledger: Ledger,
-    state: Any,
     mu: Reward,
-    mdp: MDP,
+    d: Occupancy,
+    k: Int[Array, ""],
     protocol: RunShape,
     beta: Float[Array, " slots"],
     N: Int[Array, ""],
     sampled: tuple[Points, Float[Array, "*points"]],
 ) -> tuple[Ledger, Occupancy]:
-    """Enter the pair (π_{k−1}, μ_{k−1}) in the ledger; also, the window's true mixture."""
-    d = mdps.occupancy(mdp, state.pi)
+    """Enter the pair of policy k, whose occupancy is d, and μ_k in the ledger; also, the window's
+    true mixture."""
     uniform = protocol.beta == "uniform"
-    ledger, d_mix = ledgers.follow(ledger, d, beta, N, state.k, uniform=uniform)
+    ledger, d_mix = ledgers.follow(ledger, d, beta, N, k, uniform=uniform)
     booked = None if protocol.gradients == "exact" else sampled
     return ledgers.book(ledger, mu, d=d, d_mix=d_mix, sampled=booked), d_mix
 
@@ -242,7 +261,7 @@ def improve(
     """The policy player's step: mirror descent (Eq. 4), or ascent on J(π_θ, μ_k) with the exact
     gradient or with one sampled from the points that π_{k−1} has just collected (Figure 3)."""
     if protocol.player == "mirror":
-        return mirror(state.logits, Q, settings.sigma)
+        return descend(state, Q, settings, protocol)
     if protocol.player == "gradient":
         slope = policy_gradient(mdps.occupancy(problem.mdp, state.pi), state.pi, Q)
     else:
@@ -251,9 +270,25 @@ def improve(
     return climb(state.logits, slope, settings.ascent)
 
 
+def descend(state: Any, Q: Values, settings: Settings, protocol: RunShape) -> Logits:
+    """Eq. 4 with the step size of update k = state.k + 1."""
+    k = state.k + 1
+    fade = jnp.sqrt(state.k / (k * 1.0)) if protocol.anytime else 1.0  # whole ones give float32
+    return mirror(state.logits, Q, pace(settings.sigma, k, anytime=protocol.anytime), fade)
+
+
 # --- a whole run ---------------------------------------------------------------------------
 
-LEARNER = loop.Learner(init, step)
+
+def foresee(state: State, problem: Problem) -> Occupancy:
+    """Where the current policy goes: by the true transitions where they are known, else by those
+    counted."""
+    if state.counts is None:
+        return mdps.occupancy(problem.mdp, state.pi)
+    return modelled(Counted(problem.mdp, state.counts, jnp.zeros(())), state.pi)
+
+
+LEARNER = loop.Learner(init, step, foresee)
 start = functools.partial(loop.start, LEARNER)
 advance = functools.partial(loop.advance, LEARNER)
 run = functools.partial(loop.run, LEARNER)

@@ -36,7 +36,7 @@ from understudy.core.precision import double
 from understudy.core.regression import MOST, RIDGE, add
 from understudy.core.updates import ascend, linear_steps, project_ball
 from understudy.core.vector_features import FeatureMap
-from understudy.core.window import Gauge, Reuse, Window
+from understudy.core.window import Reuse, Window
 from understudy.envs.guard import guarded
 from understudy.learners.config import VectorConfig, check_vectors
 
@@ -124,7 +124,7 @@ def step(
     window = windows.append(state.window, fresh.expectation[None], label=state.k)
 
     N = jnp.minimum(windows.reach(numbers.reuse, k), shape.slots)
-    beta = windows.weights(numbers.reuse, "uniform", N, Gauge(jnp.zeros(()), jnp.ones(())))
+    beta = windows.weights(numbers.reuse, "uniform", N)
     recalled, weights = windows.recall(window, beta, k, None, key=jax.random.key(0))  # all of it
     f_mix = jnp.einsum("ns,nstd->td", weights, recalled)
     mu = ascend(state.mu, expert - f_mix, numbers.eta, project_ball)  # Eq. 5
@@ -288,11 +288,6 @@ def plan(phi: FeatureMap, config: VectorConfig) -> tuple[Shape, Numbers]:
     if d > MOST:
         raise UserError(
             f"There are {d:,} features, more than the {MOST:,} that can be regressed; use fewer."
-        )
-    if config.window.strip().lower() == "adaptive":
-        raise UserError(
-            "The window is 'adaptive', which on features of vectors it cannot be; give a number of "
-            "policies, 'all', or 'c*k^a' such as '2*k^0.4'."
         )
     if d > config.interactions:
         raise UserError(

@@ -1,4 +1,4 @@
-"""How many policies to reuse, from the sizes of the problem alone."""
+"""The terms of the bound against N: as the paper prints them, sharper, and as they hold."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -14,12 +14,12 @@ class Advice:
     """What the theory says of a problem of this size."""
 
     size: Sizes
-    n_star: dict[str, float]  # by the paper, by the sharper bound
+    n_star: dict[str, float]  # by the paper, by the sharper bound; neither is advice
     n_max: int  # the largest N below √K
     sigma: float
     eta: float
     windows: list[int]
-    terms: dict[str, dict[str, list[float]]]  # paper | sharp → term → by window
+    terms: dict[str, dict[str, list[float]]]  # paper | sharp | proven → term → by window
     d: int | None = None  # features, where the MDP is linear
 
     def document(self) -> dict[str, Any]:
@@ -50,6 +50,9 @@ def advise(size: Sizes, d: int | None = None) -> Advice:
     windows = _spread(n_max)
 
     def order(N: int, kind: str) -> bounds.Terms:
+        if kind == "proven":
+            whole = float(N)
+            return bounds.proven(size, whole) if d is None else bounds.linear_proven(size, d, whole)
         sharp = kind == "sharp"
         if d is None:
             return bounds.order(size, float(N), sharp=sharp)
@@ -66,12 +69,12 @@ def advise(size: Sizes, d: int | None = None) -> Advice:
             name: [getattr(order(N, kind), name) for N in windows]
             for name in ("policy", "optimisation", "shift", "estimation", "total")
         }
-        for kind in ("paper", "sharp")
+        for kind in ("paper", "sharp", "proven")
     }
     scale = 1.0 if d is None else math.sqrt(d)  # σ has √d beside H²
     return Advice(
         size=size,
-        n_star={kind: star(kind) for kind in terms},
+        n_star={kind: star(kind) for kind in ("paper", "sharp")},
         n_max=n_max,
         sigma=math.sqrt(2 * math.log(size.A) / (size.H**2 * scale * size.K)),
         eta=math.sqrt((size.S * size.A if d is None else d) / size.K),

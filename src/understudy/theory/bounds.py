@@ -2,7 +2,8 @@
 
 Explicit bounds follow the paper's proofs line by line; where a proof cites another paper for a
 constant, ours is derived in docs/theory.md and the docstring says so. They hold for B ≥ 1 whole
-trajectories per iteration; `δ` is the probability with which one of them may fail.
+trajectories per iteration; `δ` is the probability with which one of them may fail. Step sizes are a
+number, or one for each of the K updates, none larger than the one before.
 
 `sharp` forms use our stability bound TV ≤ σ (H−h+1)/4, without the paper's factor A.
 """
@@ -80,60 +81,133 @@ def drift_per_step(H: int, A: int, sigma: float, *, sharp: bool) -> np.ndarray:
 # --- the two players ------------------------------------------------------------------------
 
 
+def each(step: float | np.ndarray, K: int) -> np.ndarray:
+    """A step size for each of K updates."""
+    return np.broadcast_to(np.asarray(step, float), (K,))
+
+
+def played(steps: np.ndarray) -> float:
+    """Σ_{k<K} of the steps, counted from zero, where the first stands for the one before it."""
+    return float(steps[0] + steps[:-1].sum())
+
+
+def mirror_descent(size: Sizes, sigma: float | np.ndarray, width: float = 1.0) -> float:
+    """sup_π Σ_k J(π, μ_{k+1}) − J(π_k, μ_{k+1}) ≤ H log A/σ_K + Σ_{k<K} σ_k Σ_h ((H−h+1) w)²/8,
+    for rewards of width w and steps that never grow; σ_0 = σ_1."""
+    steps = each(sigma, size.K)
+    stages = np.arange(1, size.H + 1) * width
+    return size.H * math.log(size.A) / steps[-1] + played(steps) * float((stages**2).sum()) / 8
+
+
 def policy_regret(
-    size: Sizes, sigma: float, eta: float, *, bonus_scale: float = 0.0, delta: float = 0.05
+    size: Sizes,
+    sigma: float | np.ndarray,
+    eta: float | np.ndarray,
+    *,
+    bonus_scale: float = 0.0,
+    delta: float = 0.05,
 ) -> float:
     """Lemma 4.1, of Shani et al., who give Õ(√(H⁴S²AK)); the constants are ours.
 
-    H log A / σ + σ K H³ / 2   mirror descent with gradients Q ∈ [0, H], against any policy
-    + √2 η H K                 π_k is improved against μ_{k+1}, and μ moves by √2 η a stage
+    H log A / σ_K + Σ_k σ_k Σ_h (H−h+1)² / 8    mirror descent, against any policy
+    + √2 H Σ_k η_k             π_k is improved against μ_{k+1}, and μ moves by √2 η a stage
     + 2 scale (H SA + 2H √(SAK) + H √(2K log(2/δ)))   the bonus and the model's error, twice Σ b,
                                where transitions are learned with b = scale/√n (else scale = 0)
     """
     S, A, H, K = size.S, size.A, size.H, size.K
-    mirror = H * math.log(A) / sigma + sigma * K * H**3 / 2
-    behind = math.sqrt(2) * eta * H * K
+    behind = math.sqrt(2) * H * float(each(eta, K).sum())
     visits = H * S * A + 2 * H * math.sqrt(S * A * K) + H * math.sqrt(2 * K * math.log(2 / delta))
-    return mirror + behind + 2 * bonus_scale * visits
+    return mirror_descent(size, sigma) + behind + 2 * bonus_scale * visits
 
 
-def optimisation(size: Sizes, eta: float, gradient: float = 2.0) -> float:
-    """First term of Thm 4.4: HSA/(2η) + g²ηHK for ‖ĝ_h‖₂ ≤ g; the paper has g = 2 (Eqs. A.3.13
-    and A.3.14)."""
-    return size.H * size.S * size.A / (2 * eta) + gradient**2 * eta * size.H * size.K
+def optimisation(size: Sizes, eta: float | np.ndarray, gradient: float = 2.0) -> float:
+    """First term of Thm 4.4: HSA/(2η_K) + g²HΣη_k for ‖ĝ_h‖₂ ≤ g; the paper has g = 2 (Eqs. A.3.13
+    and A.3.14). The projected steps and the leader alike have half of the second part."""
+    steps = each(eta, size.K)
+    spread = size.H * size.S * size.A / (2 * steps[-1])
+    return spread + gradient**2 * size.H * float(steps.sum())
 
 
 def shift(size: Sizes, sigma: float, windows: Sequence[int] | np.ndarray, *, sharp: bool) -> float:
     """Second term of Thm 4.4: Σ_k Σ_h (N(k)−1)/2 · ‖d_h^k − d_h^{k−1}‖₁ (Eqs. A.3.8 to A.3.15),
-    for uniform weights; (N−1)/2 is (1/N) Σ_n (N−n) of Eq. A.3.10.
+    for uniform weights; (N−1)/2 is (1/N) Σ_n (N−n) of Eq. A.3.10, the mean lag.
 
-    A fixed N gives K (N−1) A σ H²(H+1)/2 by the paper, K (N−1) σ H(H+1)(2H+1)/24 by ours.
+    A fixed N gives K (N−1) A σ H²(H+1)/2 by the paper, K (N−1) σ H(H+1)(2H+1)/24 by ours. For
+    other weights the mean lag Σ_n (n−1) β_n takes the place of (N−1)/2 (`lagged`).
     """
-    step = drift_per_step(size.H, size.A, sigma, sharp=sharp).sum()
-    return float(np.sum((np.asarray(windows) - 1) / 2) * step)
+    return lagged(size, sigma, float(np.sum((np.asarray(windows) - 1) / 2)), sharp=sharp)
+
+
+def lagged(size: Sizes, sigma: float, lag: float, *, sharp: bool) -> float:
+    """The shift of any weights: the mean lag Σ_n (n−1) β_n(k), summed over updates, times the drift
+    of one."""
+    return lag * float(drift_per_step(size.H, size.A, sigma, sharp=sharp).sum())
+
+
+def delayed(size: Sizes, eta: float | np.ndarray, windows: Sequence[int] | np.ndarray) -> float:
+    """The shift of Eq. 5 as delayed feedback, with no word of how policies drift:
+    H Σ_k η_1 (N(k)−1) + 2H Σ_j |1 − c_j|, by summation by parts (docs/theory.md). The second part
+    is the segments that the run's two ends count too much or too little; for a fixed N it is
+    2H(N−1) from K = 2N−1 on."""
+    N = np.asarray(windows)
+    ends = float(np.abs(1 - segment_weights(N)).sum())
+    return size.H * float(each(eta, size.K)[0] * (N - 1).sum()) + 2 * size.H * ends
+
+
+def sampling(size: Sizes, weights: np.ndarray, *, delta: float = 0.05) -> float:
+    """sup_μ Σ_j c_j ⟨μ, ξ_j⟩ − Σ_j c_j ⟨μ_j, ξ_j⟩ for the noise ξ_j = d̂_j − d_j of B trajectories:
+
+    H √(Σc²/(2B) (SA log 2 + log(2H/δ)))   Azuma for each of the 2^{SA} vertices of a stage's box
+    + H √(Σc²/(2B) log(2/δ))               Azuma: μ_j has not seen ξ_j
+    """
+    S, A, H = size.S, size.A, size.H
+    energy = float((weights**2).sum()) / (2 * size.B)
+    vertices = S * A * math.log(2) + math.log(2 * H / delta)
+    return H * math.sqrt(energy) * (math.sqrt(vertices) + math.sqrt(math.log(2 / delta)))
 
 
 def estimation(
-    size: Sizes, eta: float, windows: Sequence[int] | np.ndarray, *, delta: float = 0.05
+    size: Sizes,
+    eta: float | np.ndarray,
+    windows: Sequence[int] | np.ndarray,
+    *,
+    delta: float = 0.05,
 ) -> float:
     """Third term of Thm 4.4. The paper takes Õ(√(H³SAK/(BN))) from Liu et al. (Lemma H.8); that
     treats the samples of one update as independent of those of the next, which reuse makes them
-    not. With c_j the weight that segment j receives in all (about 1, whatever N), L = log(4HSA/δ):
+    not. With c_j the weight that segment j receives in all, about 1 whatever N: `sampling`, and
 
-    H √(2 L SA Σc²/B) + ⅔ H SA max(c) L / B    sup over μ, by Freedman's inequality per (h, s, a)
-    + H √(Σc² log(2/δ) / (2B))                 ⟨μ_j, noise⟩, by Azuma-Hoeffding
-    + η H Σ_k (N(k)−1)                         μ_k has already seen the samples that it reuses
+    + H η_1 Σ_k (N(k)−1)    for μ_k has already seen the samples that it reuses
     """
-    S, A, H = size.S, size.A, size.H
-    c = segment_weights(windows)
-    L = math.log(4 * H * S * A / delta)
-    energy = float((c**2).sum()) / size.B
-    return (
-        H * math.sqrt(2 * L * S * A * energy)
-        + 2 / 3 * H * S * A * float(c.max()) * L / size.B
-        + H * math.sqrt(energy * math.log(2 / delta) / 2)
-        + eta * H * float(np.sum(np.asarray(windows) - 1))
-    )
+    N = np.asarray(windows)
+    seen = size.H * float(each(eta, size.K)[0] * (N - 1).sum())
+    return sampling(size, segment_weights(N), delta=delta) + seen
+
+
+def regret(
+    size: Sizes,
+    sigma: float | np.ndarray,
+    eta: float | np.ndarray,
+    windows: Sequence[int] | np.ndarray,
+    *,
+    bonus_scale: float = 0.0,
+    delta: float = 0.05,
+) -> float:
+    """Regret_AIL of either reward player, whole: with μ_{k+1} in place of μ_k in the pairs, nothing
+    is paid for moving, and the prox term of each step pays for the noise that it has just seen.
+
+    mirror descent + HSA/(2η_K) + H Σ_k η_k + sampling
+    + the smaller of the two bounds of the shift, and H η_1 Σ_k (N(k)−1): both zero for N = 1, and
+    so for the leader, who weighs each segment once. All Σ_k run over k < K, from 0.
+    """
+    N, steps, H = np.asarray(windows), each(eta, size.K), size.H
+    gained = H * size.S * size.A / (2 * steps[-1]) + H * played(steps)
+    known = policy_regret(size, sigma, 0.0, bonus_scale=bonus_scale, delta=delta)
+    moved = delayed(size, steps, N) if (N > 1).any() else 0.0
+    paces = each(sigma, size.K)
+    if paces[-1] == paces[0]:  # fading logits move a policy besides, and have no such bound
+        moved = min(moved, shift(size, float(paces[0]), N, sharp=True))
+    return known + gained + estimation(size, steps, N, delta=delta) + moved
 
 
 def segment_weights(windows: Sequence[int] | np.ndarray) -> np.ndarray:
@@ -160,8 +234,25 @@ def order(size: Sizes, N: float, *, sharp: bool) -> Terms:
     )
 
 
+def proven(size: Sizes, N: float) -> Terms:
+    """`regret` with known P and the theory's steps, constants and logarithms dropped. What the
+    paper prints as estimation falls with N; what holds for reused samples does not, and the sum is
+    least at N = 1."""
+    S, A, H, K, B = size.S, size.A, size.H, size.K, size.B
+    sampled = math.sqrt(H**2 * S * A * K)
+    return Terms(
+        policy=math.sqrt(H**4 * K),
+        optimisation=sampled,
+        shift=(N - 1) * min(math.sqrt(H**4 * K), sampled),
+        estimation=sampled / math.sqrt(B) + (N - 1) * sampled,
+    )
+
+
 def best_window(size: Sizes, *, sharp: bool) -> float:
-    """N*, at least 1: (S/(HAB))^{1/3} by Prop. 4.6, (SA/(HB))^{1/3} by the sharper bound."""
+    """N*, at least 1: (S/(HAB))^{1/3} by Prop. 4.6, (SA/(HB))^{1/3} by the sharper bound.
+
+    Neither is advice: the estimation error that it balances does not hold for reused samples.
+    """
     S, A, H, B = size.S, size.A, size.H, size.B
     return max(1.0, (S * A / (H * B) if sharp else S / (H * A * B)) ** (1 / 3))
 
@@ -217,24 +308,30 @@ def linear_drift_per_step(
 
 
 def linear_policy_regret(
-    size: Sizes, sigma: float, eta: float, rewards: Rewards, gradient: float = 2.0
+    size: Sizes,
+    sigma: float | np.ndarray,
+    eta: float | np.ndarray,
+    rewards: Rewards,
+    gradient: float = 2.0,
 ) -> float:
     """Lemma 4.1 in linear MDPs with known θ. The paper takes Õ(√(H⁴d³K)), with θ learned, from Liu
     et al.; the constants are ours:
 
-    H log A / σ + σ K H³ width² / 8   mirror descent with Q of that range, against any policy
-    + g η H K                         π_k is improved against μ_{k+1}; ‖ĝ_h‖₂ ≤ g
-    + H √d                            J(π, μ_0) − J(π, μ_K), by shifting the index; μ_0 = 0
+    H log A / σ_K + Σ_k σ_k Σ_h ((H−h+1) width)² / 8    mirror descent, against any policy
+    + g H Σ_k η_k                     π_k is improved against μ_{k+1}; ‖ĝ_h‖₂ ≤ g
+    + H |φᵀμ|                         J(π, μ_0) − J(π, μ_K), by shifting the index; μ_0 = 0
     """
-    A, H, K = size.A, size.H, size.K
-    mirror = H * math.log(A) / sigma + sigma * K * H**3 * rewards.width**2 / 8
-    return mirror + gradient * eta * H * K + H * rewards.most
+    behind = gradient * size.H * float(each(eta, size.K).sum())
+    return mirror_descent(size, sigma, rewards.width) + behind + size.H * rewards.most
 
 
-def linear_optimisation(size: Sizes, eta: float, rewards: Rewards, gradient: float = 2.0) -> float:
+def linear_optimisation(
+    size: Sizes, eta: float | np.ndarray, rewards: Rewards, gradient: float = 2.0
+) -> float:
     """2Hd/η + 4ηHK: ‖μ − μ'‖² ≤ 4d on the ball of radius √d (Eq. B.1), ‖ĝ_h‖ ≤ 2 (Eq. B.2)."""
-    H, K = size.H, size.K
-    return H * rewards.diameter**2 / (2 * eta) + gradient**2 * eta * H * K
+    steps = each(eta, size.K)
+    spread = size.H * rewards.diameter**2 / (2 * steps[-1])
+    return spread + gradient**2 * size.H * float(steps.sum())
 
 
 def linear_shift(
@@ -250,30 +347,56 @@ def linear_shift(
     return float(rewards.width * np.sum((np.asarray(windows) - 1) / 2) * step)
 
 
+def linear_sampling(
+    size: Sizes, rewards: Rewards, weights: np.ndarray, *, delta: float = 0.05
+) -> float:
+    """`sampling` for rewards φᵀμ. The paper has d² in its Õ where this has d, for features add up
+    in one norm:
+
+    H diameter √(2 log(4H/δ) Σc²/B)    sup over μ: the noise is a martingale in ℝᵈ of steps ≤ 2c/B,
+                                       whose norm Pinelis bounds as if d were one
+    + H width √(Σc² log(2/δ) / (2B))   ⟨μ_j, noise⟩, by Azuma-Hoeffding
+    """
+    H, energy = size.H, float((weights**2).sum()) / size.B
+    return H * rewards.diameter * math.sqrt(2 * math.log(4 * H / delta) * energy) + (
+        H * rewards.width * math.sqrt(energy * math.log(2 / delta) / 2)
+    )
+
+
 def linear_estimation(
     size: Sizes,
-    eta: float,
+    eta: float | np.ndarray,
     rewards: Rewards,
     windows: Sequence[int] | np.ndarray,
     *,
     delta: float = 0.05,
 ) -> float:
-    """Third term of Thm 4.4 in linear MDPs (Eq. B.4). The paper takes Õ(√(H³d²K/(BN))) from Liu et
-    al. (Lemma H.8); ours has d in place of d², for features add up in one norm, and counts what
-    reuse does to independence. With c_j as in `estimation`:
+    """Third term of Thm 4.4 in linear MDPs (Eq. B.4); the paper takes Õ(√(H³d²K/(BN))) from Liu et
+    al. (Lemma H.8). `linear_sampling` with c_j as in `estimation`, and
 
-    H diameter √(2 log(4H/δ) Σc²/B)    sup over μ: the noise is a martingale in ℝᵈ of steps ≤ 2c/B,
-                                       whose norm Pinelis bounds as if d were one
-    + H width √(Σc² log(2/δ) / (2B))   ⟨μ_j, noise⟩, by Azuma-Hoeffding
-    + 2 η H Σ_k (N(k)−1)               μ_k has already seen the samples that it reuses
+    + 2 H η_1 Σ_k (N(k)−1)    for μ_k has already seen the samples that it reuses
     """
-    H = size.H
-    energy = float((segment_weights(windows) ** 2).sum()) / size.B
-    return (
-        H * rewards.diameter * math.sqrt(2 * math.log(4 * H / delta) * energy)
-        + H * rewards.width * math.sqrt(energy * math.log(2 / delta) / 2)
-        + 2 * eta * H * float(np.sum(np.asarray(windows) - 1))
-    )
+    N = np.asarray(windows)
+    seen = 2 * size.H * float(each(eta, size.K)[0] * (N - 1).sum())
+    return linear_sampling(size, rewards, segment_weights(N), delta=delta) + seen
+
+
+def linear_regret(
+    size: Sizes,
+    sigma: float | np.ndarray,
+    eta: float | np.ndarray,
+    rewards: Rewards,
+    windows: Sequence[int] | np.ndarray,
+    *,
+    delta: float = 0.05,
+) -> float:
+    """`regret` for rewards φᵀμ and θ known: mirror descent of that width + H diameter²/(2η_K)
+    + 2H Σ_k η_k (‖ξ_h‖₂ ≤ 2) + the noise, and for N > 1 the shift and what reuse has seen."""
+    N, steps, H = np.asarray(windows), each(eta, size.K), size.H
+    gained = H * rewards.diameter**2 / (2 * steps[-1]) + 2 * H * played(steps)
+    moved = linear_shift(size, float(each(sigma, size.K)[0]), rewards, N, sharp=True)
+    noise = linear_estimation(size, steps, rewards, N, delta=delta)
+    return mirror_descent(size, sigma, rewards.width) + gained + noise + moved
 
 
 def linear_order(size: Sizes, d: int, N: float, *, sharp: bool) -> Terms:
@@ -284,6 +407,18 @@ def linear_order(size: Sizes, d: int, N: float, *, sharp: bool) -> Terms:
         optimisation=math.sqrt(H**2 * d * K),
         shift=math.sqrt(H**4 * (1 if sharp else A**2) * (N - 1) ** 2 * K * d**1.5),
         estimation=math.sqrt(H**3 * d**2 * K / (B * N)),
+    )
+
+
+def linear_proven(size: Sizes, d: int, N: float) -> Terms:
+    """`linear_regret` with the appendix's steps, constants and logarithms dropped."""
+    H, K, B = size.H, size.K, size.B
+    sampled, played = math.sqrt(H**2 * d * K), math.sqrt(H**4 * d**1.5 * K)
+    return Terms(
+        policy=played,
+        optimisation=sampled,
+        shift=(N - 1) * played,
+        estimation=sampled / math.sqrt(B) + (N - 1) * sampled,
     )
 
 

@@ -17,16 +17,18 @@ TOLERANCE = 1e-9
 class Setting:
     """What the bounds depend on, besides the sizes."""
 
-    sigma: float | None  # None: not the mirror step, whose stability the bounds rest on
-    eta: float
-    windows: np.ndarray  # N(k), k = 1 … K; an upper bound of it where the window adapts
+    sigma: np.ndarray | None  # of each update; None: not the mirror step, which the bounds rest on
+    eta: np.ndarray  # of each update
+    windows: np.ndarray  # N(k), k = 1 … K
+    lags: np.ndarray  # mean lag Σ_n (n−1) β_n of each update
     trajectories: bool  # each segment is B whole trajectories, and the whole window is used
     uniform: bool  # weights
-    adaptive: bool
     staged: bool  # a reward per stage, as in the theory
+    leader: bool  # the reward player
     bonus_scale: float | None  # None: transitions known
     rewards: Rewards | None = None  # the set of φᵀμ; None: a table
     feasible: bool = True  # d_E is the occupancy of a policy, which Lemma 3.2 needs
+    modelled: bool = False  # gradients from the counted model, which are no samples
     corrected: bool = False  # importance ratios, with which gradients have no bound
 
 
@@ -37,24 +39,24 @@ class Limits(NamedTuple):
     optimisation: float | None
     shift: tuple[float | None, ...]
     estimation: float | None
+    ail: float | None  # the whole, by `bounds.regret`
     tv: tuple[float | None, ...]
     drift: tuple[float | None, ...]  # a step, the largest over stages
 
 
 def limits(size: Sizes, setting: Setting, delta: float) -> Limits:
     """What the theory says of a run, and None where it says nothing."""
-    sigma, eta, rewards = setting.sigma, setting.eta, setting.rewards
+    sigma, eta, rewards, windows = setting.sigma, setting.eta, setting.rewards, setting.windows
     # ‖ĝ_h‖₂ at most: of two distributions √2, of two means of unit vectors 2
     whole = math.sqrt(2) if rewards is None else 2.0
     gradient = whole if setting.trajectories else 1.0 + size.H
     if setting.corrected:
         gradient = math.inf
-    covered = setting.trajectories and setting.uniform and setting.staged and not setting.adaptive
-    covered = covered and not setting.corrected
-    windows = setting.windows
-    policy = optimisation = estimation = None
+    covered = setting.trajectories and setting.uniform and setting.staged and not setting.corrected
+    moving = bool((eta > 0).all())
+    policy = optimisation = estimation = ail = None
     shift = tv = drift = (None, None)
-    if setting.staged and eta > 0:
+    if setting.staged and moving:
         steepest = max(2.0, gradient)
         optimisation = (
             bounds.optimisation(size, eta, steepest)
@@ -67,34 +69,51 @@ def limits(size: Sizes, setting: Setting, delta: float) -> Limits:
             if rewards is None
             else bounds.linear_estimation(size, eta, rewards, windows, delta=delta)
         )
-    if sigma and setting.staged:
+    if sigma is not None and (sigma > 0).all() and setting.staged:
+        # The leader's η_k G_k also moves where η_k shrinks: by half as much again at most.
+        pace = 1.5 if setting.leader and eta[-1] < eta[0] else 1.0
+        # With transitions learned, every stage must be visited as often as the next.
+        told = setting.trajectories and (setting.bonus_scale or 0) >= 1
+        scale = setting.bonus_scale or 0.0
         if rewards is not None:  # with θ learned, values and regressors are an iteration apart
             if setting.bonus_scale is None:
-                policy = bounds.linear_policy_regret(size, sigma, eta, rewards, gradient)
-        elif setting.bonus_scale is None or setting.bonus_scale >= 1:
-            scale = setting.bonus_scale or 0.0
-            behind = eta * gradient / math.sqrt(2)
+                policy = bounds.linear_policy_regret(size, sigma, pace * eta, rewards, gradient)
+                if moving:
+                    ail = bounds.linear_regret(size, sigma, eta, rewards, windows, delta=delta)
+        elif setting.bonus_scale is None or told:
+            behind = pace * eta * gradient / math.sqrt(2)
             policy = bounds.policy_regret(size, sigma, behind, bonus_scale=scale, delta=delta)
+            if moving:
+                ail = bounds.regret(size, sigma, eta, windows, bonus_scale=scale, delta=delta)
     if sigma is not None:
-        H, A, kinds = size.H, size.A, (False, True)
+        H, A, first, kinds = size.H, size.A, float(sigma[0]), (False, True)
+        lag = float(setting.lags.sum())
         if rewards is None:
-            tv = bounds.tv_step(A, H, sigma), float(bounds.sharp_tv_step(H, sigma))
-            shifts = (bounds.shift(size, sigma, windows, sharp=s) for s in kinds)
-            drifts = (bounds.drift_per_step(H, A, sigma, sharp=s) for s in kinds)
+            tv = bounds.tv_step(A, H, first), float(bounds.sharp_tv_step(H, first))
+            shifts = (bounds.lagged(size, first, lag, sharp=s) for s in kinds)
+            drifts = (bounds.drift_per_step(H, A, first, sharp=s) for s in kinds)
         else:
-            sharp = float(bounds.sharp_linear_tv_step(H, sigma, rewards))
-            tv = bounds.linear_tv_step(A, H, sigma, rewards), sharp
-            shifts = (bounds.linear_shift(size, sigma, rewards, windows, sharp=s) for s in kinds)
-            drifts = (bounds.linear_drift_per_step(H, A, sigma, rewards, sharp=s) for s in kinds)
-        drift = tuple(float(steps.max()) for steps in drifts)
-        shift = tuple(shifts) if setting.uniform and setting.staged else shift
-    return Limits(policy, optimisation, shift, estimation, tv, drift)
+            sharp = float(bounds.sharp_linear_tv_step(H, first, rewards))
+            tv = bounds.linear_tv_step(A, H, first, rewards), sharp
+            step = [bounds.linear_drift_per_step(H, A, first, rewards, sharp=s) for s in kinds]
+            shifts = (rewards.width * lag * float(one.sum()) for one in step)
+            drifts = iter(step)
+        if sigma[-1] == sigma[0]:  # fading logits move a policy besides, and have no such bound
+            drift = tuple(float(steps.max()) for steps in drifts)
+            shift = tuple(shifts) if setting.staged else shift
+        else:
+            tv = (None, None)
+            shift = (0.0, 0.0) if lag == 0 and setting.staged else shift
+    linear_reuse = rewards is not None and shift[1] is None and (windows > 1).any()
+    if not covered or not moving or setting.modelled or linear_reuse:
+        ail = None
+    return Limits(policy, optimisation, shift, estimation, ail, tv, drift)
 
 
 def beside(regret: Regret, size: Sizes, setting: Setting, *, delta: float = 0.05) -> dict[str, Any]:
     """Each term by name: what was measured, the bound by the paper's stability and by the sharper
     one, and whether both hold. A bound is None where the theory does not cover the run."""
-    policy, optimisation, shift, estimation, tv, drift = limits(size, setting, delta)
+    policy, optimisation, shift, estimation, ail, tv, drift = limits(size, setting, delta)
     demonstrations = float(regret.demonstrations)
 
     def total(*parts: float | None) -> float | None:
@@ -115,10 +134,12 @@ def beside(regret: Regret, size: Sizes, setting: Setting, *, delta: float = 0.05
         "ail": (
             regret.ail,
             *(
-                total(policy, optimisation, of_kind, estimation, demonstrations)
+                (
+                    total(policy, optimisation, shift[0], estimation, demonstrations),
+                    total(ail, demonstrations),
+                )
                 if setting.feasible
-                else None
-                for of_kind in shift
+                else (None, None)
             ),
         ),
         "tv_step": (regret.tv, *tv),

@@ -72,7 +72,7 @@ def test_a_sweep_of_linear_mdps_is_stored_and_resumed(tmp_path):
         linear.SWEEP,
         envs=("RandomLinear-d3",),
         seeds=(0,),
-        config=Config(batch=1, steps="theory", marks=3),
+        config=Config(batch=1, steps="theory", visits="sampled", handed="last", marks=3),
         grid={"window": ("2",), "interactions": (6 * 20, 6 * 40)},
     )
     done = sweep_run.run(asked, tmp_path)

@@ -323,7 +323,10 @@ def test_the_page_asks_for_nothing_from_elsewhere(written):
 
 
 def test_a_real_run(tmp_path):
-    config = Config(interactions=300, window="4", marks=10)
+    config = Config(
+        interactions=300, window="4", points=32, steps="paper", visits="sampled", handed="last",
+        marks=10,
+    )  # fmt: skip
     train("EmptyRoom-3x3", config, out=tmp_path / "run")
     data = collect.collect(stored_runs.load(tmp_path)[0])
     assert data["ledgers"][0]["k"][-1] == 37

@@ -166,7 +166,9 @@ def test_oals_occupancy_is_that_of_the_counted_model():
 
 def test_oal_with_the_world_in_its_counts_is_exact_imitation():
     """Where P̂ = P, it is the learner with exact gradients, known transitions and N = 1."""
-    config = Config(window="1", batch=1, gradients="exact", interactions=10 * 20, marks=1)
+    config = Config(
+        batch=1, gradients="exact", steps="paper", handed="last", interactions=10 * 20, marks=1
+    )
     room, shown = empty_room(3), demonstrations(3)
     p = plan(room, config)
     exact = imitate(room, shown, config, seeds=[0])
@@ -300,10 +302,12 @@ def test_methods_with_tables_are_these_options():
     base = Config(window="32", interactions=500)
     changed = {
         "understudy": {},
-        "gail": {"window": "1"},
-        "dac": {"window": "all"},
+        "gail": {"window": "1", "points": 32},
+        "dac": {"window": "all", "points": 32},
         "importance": {"window": "4", "batch": 1, "correction": "path"},
         "oal": {"window": "1", "batch": 1, "model": "learned", "gradients": "modelled"},
     }
     for name, options in changed.items():
-        assert methods.tabular_options(name, base) == dataclasses.replace(base, **options)
+        published = {} if name == "understudy" else {"visits": "sampled", "handed": "last"}
+        expected = dataclasses.replace(base, **published, **options)
+        assert methods.tabular_options(name, base) == expected

@@ -27,7 +27,9 @@ SWEEP = Sweep(
     name="fig1",
     envs=("EmptyRoom-3x3", "EmptyRoom-5x5", "EmptyRoom-9x9"),
     seeds=(0, 1, 2, 3, 4),
-    config=Config(interactions=10_000, points=32, steps="paper", replay=True),
+    config=Config(
+        interactions=10_000, points=32, steps="paper", visits="sampled", handed="last", replay=True
+    ),
     grid={"window": ("1", "4", "32", "128")},
 )
 

@@ -30,7 +30,7 @@ SWEEP = Sweep(
     name="linear",
     envs=("RandomLinear-d4", "RandomLinear-d8", "RandomLinear-d16", "RandomLinear-d32"),
     seeds=(0, 1, 2),
-    config=Config(batch=1, steps="theory", marks=20),
+    config=Config(batch=1, steps="theory", visits="sampled", handed="last", marks=20),
     grid={
         "window": ("1", "4", "32", "128"),
         "interactions": tuple(STAGES * K for K in (250, 500, 1_000, 2_000, 4_000, 8_000)),

@@ -20,7 +20,7 @@ from understudy.experiments.report.cells import (
     thin,
     thousandths,
 )
-from understudy.experiments.stored_runs import StoredRun
+from understudy.experiments.stored_runs import BESIDE, StoredRun
 
 CURVE_MARKS, LEDGER_MARKS, REPLAY_MARKS = 200, 101, 60
 REPLAY_NUMBERS = 300_000  # of visits, for one replay: longer ones lose frames
@@ -37,9 +37,11 @@ def learning_curves(cells: Sequence[Cell]) -> list[Json]:
             mean, std = cell.stack(run.returns[kept] for run in cell.runs)
             expert = float(np.mean([run.expert_return for run in cell.runs]))
             experts.add(round(expert, 3))
-            curves.append(
-                named(cell) | {"x": x[kept].tolist(), "mean": digits(mean), "std": digits(std)}
-            )
+            curve = named(cell) | {"x": x[kept].tolist(), "mean": digits(mean), "std": digits(std)}
+            for name in BESIDE:  # of the policy handed out, and of the last iterate
+                if all(name in run.beside for run in cell.runs):
+                    curve[name] = digits(cell.stack(run.beside[name][kept] for run in cell.runs)[0])
+            curves.append(curve)
         # Sampled demonstrations give every cell an expert of its own: then their mean.
         lines = sorted(experts) if len(experts) <= 3 else [float(np.mean(list(experts)))]
         charts.append({"env": env, "expert": digits(lines), "cells": curves})

@@ -234,7 +234,7 @@ def _write(cell: Cell, result: Run, failed: dict[Path, str]) -> int:
     reason joins those that failed."""
     job, left = cell.job, cell.left
     expert = expert_return(job.problem)
-    batch = outcome.Outcome(*result.measured, policy=result.state.pi, reward=result.state.mu)
+    batch = outcome.Outcome(result.measured, result.policy, result.state.pi, result.state.mu)
     for i in left:
         one = batch.of(i)
         try:
@@ -243,10 +243,10 @@ def _write(cell: Cell, result: Run, failed: dict[Path, str]) -> int:
             failed[cell.folders[i]] = str(error)
             continue
         if not np.isfinite(one.policy).all():
-            _fail(cell, i, one.returns)
+            _fail(cell, i, np.asarray(one.measured.returns))
             continue
         summary = {
-            "return": float(one.returns[-1]),
+            **outcome.ends(job.plan, one.measured),
             "expert_return": expert,
             "interactions": job.plan.iterations * job.plan.protocol.fresh,
             "iterations": job.plan.iterations,

@@ -124,12 +124,17 @@ TABULAR_TITLES: dict[str, str] = {
 
 def tabular_options(method: str, base: Config) -> Config:
     """The options of a method in a finite MDP, made from the learner's. Cloning has none."""
+    if method == "understudy":
+        return base
     changes = {
-        "gail": {"window": "1"},
-        "dac": {"window": "all"},
+        # The equal estimation budget: on-policy, an update needs all of its 32 points anew.
+        "gail": {"window": "1", "points": 32},
+        "dac": {"window": "all", "points": 32},
         # Ratios along the path, of whole trajectories: a few policies, for their variance.
         "importance": {"window": "4", "batch": 1, "correction": "path"},
         # Shani et al. (2022): the reward's gradient, too, comes from the counted model.
         "oal": {"window": "1", "batch": 1, "model": "learned", "gradients": "modelled"},
     }
-    return dataclasses.replace(base, **changes.get(method, {}))
+    # As published: the actions that were taken count, and the last policy is the result.
+    shared = {"visits": "sampled", "handed": "last"}
+    return dataclasses.replace(base, **shared, **changes.get(method, {}))

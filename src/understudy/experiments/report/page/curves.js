@@ -31,6 +31,13 @@
         hovertemplate: cell.seeds > 1 ? "%{y:.4~g} ± %{customdata}" : "%{y:.4~g}",
       });
     }
+    for (const cell of shown.filter((c) => c.last_return)) {
+      const keep = cell.x.map((x, i) => i).filter((i) => cell.last_return[i] !== null && (!curves.log || cell.x[i] > 0));
+      traces.push({
+        x: keep.map((i) => cell.x[i]), y: keep.map((i) => cell.last_return[i]), name: `${full(cell)}, last iterate`, mode: "lines",
+        line: { color: faded(style[cell.N].colour, 0.55), width: 1.2, dash: "dot" }, hovertemplate: "%{y:.4~g}",
+      });
+    }
     const longest = chart.cells.reduce((a, b) => (b.x[b.x.length - 1] > a.x[a.x.length - 1] ? b : a));
     const along = longest.x.filter((x) => x > 0 || !curves.log); // a point at each mark, to hover over
     for (const expert of chart.expert) {
@@ -51,8 +58,9 @@
     const node = make("div", { class: "chart", role: "img", "aria-label": `Learning curves in ${chart.env}` });
     const last = (list) => list[list.length - 1];
     const numbers = make("details", {}, make("summary", {}, "the numbers at the end"),
-      table(["N", "return", "±", "seeds", "interactions"], chart.cells.map((c) =>
+      table(["N", "return", "±", "gap", "last iterate’s return", "its gap", "seeds", "interactions"], chart.cells.map((c) =>
         [c.N + (c.setting ? `, ${c.setting}` : ""), right(last(c.mean)), right(c.seeds > 1 ? last(c.std) : "–"),
+          ...["gap", "last_return", "last_gap"].map((name) => right(c[name] ? number(last(c[name]), 3) : "–")),
           right(String(c.seeds)), right(last(c.x).toLocaleString("en"))])));
     const title = `${chart.env} (expert ${chart.expert.map((e) => number(e, 3)).join(", ")})`;
     by("curve-charts").append(make("div", {}, make("h3", {}, title), node, numbers));

@@ -1,12 +1,21 @@
   // --- the theory explorer -----------------------------------------------------------------
 
-  // The same formulas as theory/bounds.py: `order`, `best_window`, `largest_window`.
+  // The same formulas as theory/bounds.py: `order`, `proven`, `best_window`, `largest_window`.
   function order({ S, A, H, K, B }, N, sharp) {
     return {
       policy: Math.sqrt(H ** 4 * S ** 2 * A * K),
       optimisation: Math.sqrt(H ** 2 * S * A * K),
       shift: Math.sqrt(H ** 4 * (sharp ? 1 : A ** 2) * (N - 1) ** 2 * K),
       estimation: Math.sqrt((H ** 3 * S * A * K) / (B * N)),
+    };
+  }
+  function proven({ S, A, H, K, B }, N) {
+    const sampled = Math.sqrt(H ** 2 * S * A * K);
+    return {
+      policy: Math.sqrt(H ** 4 * K),
+      optimisation: sampled,
+      shift: (N - 1) * Math.min(Math.sqrt(H ** 4 * K), sampled),
+      estimation: sampled / Math.sqrt(B) + (N - 1) * sampled,
     };
   }
   const formula = ({ S, A, H, B }, sharp) => (sharp ? (S * A) / (H * B) : S / (H * A * B)) ** (1 / 3);
@@ -63,7 +72,7 @@
       by(`star-${kind}`).textContent = stars[kind].toFixed(2);
       by(`star-${kind}`).dataset.value = String(stars[kind]);
     }
-    const notes = [`Regret is sublinear for N below √K: at most N = ${most.toLocaleString("en")} here.`];
+    const notes = [`With Eq. 5 regret is sublinear for N below √K: at most N = ${most.toLocaleString("en")} here.`];
     const low = formula(size, false);
     if (low < 1) notes.push(`The paper’s formula gives ${number(low, 2)}; one policy is the least.`);
     if (size.N > most) notes.push(`The chosen N = ${size.N.toLocaleString("en")} is beyond that.`);
@@ -72,6 +81,7 @@
     const end = Math.max(most, 2, Math.ceil(stars.sharp), size.N);
     const at = steps(1, end);
     const term = (name, sharp) => at.map((N) => order(size, N, sharp)[name] || null);
+    const held = (name) => at.map((N) => proven(size, N)[name] || null);
     const total = (sharp) => at.map((N) => Object.values(order(size, N, sharp)).reduce((a, b) => a + b, 0));
     const line = (name, y, colour, dash, width = 2.2) => ({
       x: at, y, name, mode: "lines", line: { color: colour, dash, width }, hovertemplate: "%{y:.3~g}",
@@ -79,11 +89,12 @@
     const traces = [
       line("policy", term("policy", false), TERMS.policy, "solid"),
       line("optimisation", term("optimisation", false), TERMS.optimisation, "solid"),
-      line("estimation", term("estimation", false), TERMS.estimation, "solid"),
+      line("estimation, printed", term("estimation", false), TERMS.estimation, "solid"),
+      line("estimation, proven", held("estimation"), TERMS.estimation, "dash"),
       line("shift, paper", term("shift", false), TERMS.shift, "solid"),
-      line("shift, sharper", term("shift", true), TERMS.shift, "dot"),
+      line("shift, proven", held("shift"), TERMS.shift, "dash"),
       line("total, paper", total(false), ink("ink"), "solid", 1.3),
-      line("total, sharper", total(true), ink("ink"), "dot", 1.3),
+      line("total, proven", at.map((N) => Object.values(proven(size, N)).reduce((a, b) => a + b, 0)), ink("ink"), "dash", 1.3),
     ];
     const upright = (N, dash, colour) => ({
       type: "line", x0: N, x1: N, yref: "paper", y0: 0, y1: 1, line: { color: colour, dash, width: 1.5 },
@@ -100,11 +111,11 @@
         shapes: [upright(stars.paper, "solid", ink("soft")), upright(stars.sharp, "dot", ink("soft")), upright(size.N, "dash", ink("accent"))],
         annotations: [label(stars.paper, "N* paper", 0.02), label(stars.sharp, "N* sharper", 0.1), label(size.N, "your N", 0.18)],
       }));
-    const [paper, sharp] = [order(size, size.N, false), order(size, size.N, true)];
+    const [paper, sharp, held_at] = [order(size, size.N, false), order(size, size.N, true), proven(size, size.N)];
     const sum = (terms) => Object.values(terms).reduce((a, b) => a + b, 0);
-    by("explorer-table").replaceChildren(table([`at N = ${size.N.toLocaleString("en")}`, "paper’s bound", "sharper bound"], [
-      ...Object.keys(paper).map((name) => [name, right(number(paper[name], 3)), right(number(sharp[name], 3))]),
-      ["total", right(number(sum(paper), 3)), right(number(sum(sharp), 3))],
+    by("explorer-table").replaceChildren(table([`at N = ${size.N.toLocaleString("en")}`, "paper’s bound", "sharper bound", "proven for reuse"], [
+      ...Object.keys(paper).map((name) => [name, ...[paper, sharp, held_at].map((terms) => right(number(terms[name], 3)))]),
+      ["total", ...[paper, sharp, held_at].map((terms) => right(number(sum(terms), 3)))],
     ]));
   }
   drawExplorer();
