@@ -9,6 +9,7 @@ the shift, its variance the price of the ratios. Then the regret of whole runs, 
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import matplotlib
@@ -19,8 +20,9 @@ from matplotlib.figure import Figure
 from understudy.core import importance
 from understudy.core import mdp as mdps
 from understudy.core.mdp import MDP
+from understudy.core.precision import double
 from understudy.envs.empty_room import demonstrations, empty_room
-from understudy.experiments.figures import STYLE
+from understudy.experiments.figures.drawing import STYLE
 from understudy.learners import tabular
 from understudy.learners.config import Config
 from understudy.learners.finite import expert_occupancy, imitate, plan, stack
@@ -34,24 +36,33 @@ COLOURS = {"none": "#0072B2", "path": "#D55E00", "marginal": "#009E73"}
 UPDATES, ROOM = 2_000, 5
 
 
+def protocol(room: MDP) -> dict[str, Any]:
+    """The paper's: ratios weigh the actions that were taken, and the last policy counts."""
+    return {
+        "batch": 1, "interactions": UPDATES * room.horizon, "steps": "paper",
+        "visits": "sampled", "handed": "last",
+    }  # fmt: skip
+
+
 def latest_policies() -> dict[int, list[jnp.ndarray]]:
     """At each moment the policies of the widest window, newest first, from one run with N = 32."""
     room = empty_room(ROOM)
     problem = Problem(room, expert_occupancy(room, demonstrations(ROOM)))
-    config = Config(window="32", batch=1, interactions=UPDATES * room.horizon, ledger=False)
+    config = Config(window="32", ledger=False, **protocol(room))
     planned, keys = plan(room, config), keys_of([0])
-    settings, protocol = stack(planned.settings, 1), planned.protocol
-    state, kept = tabular.start(problem, protocol, keys=keys), {}
+    settings, shape = stack(planned.settings, 1), planned.protocol
+    state, kept = tabular.start(problem, shape, keys=keys), {}
     for moment in MOMENTS:
         policies = []
         for k in range(moment - max(WINDOWS) + 1, moment + 1):
             marks = jnp.array([k], jnp.int32)
-            state = tabular.advance(state, problem, settings, protocol, marks, keys=keys).state
+            state = tabular.advance(state, problem, settings, shape, marks, keys=keys).state
             policies.append(state.pi[0])
         kept[moment] = policies[::-1]
     return kept
 
 
+@double
 def errors(mdp: MDP, policies: list[jnp.ndarray], kind: str) -> list[tuple[float, float]]:
     """(bias², variance) of d̂, for each N: one trajectory of each of the N latest policies."""
     moment: dict[str, Callable] = {
@@ -93,13 +104,7 @@ def draw_regret(panel: Axes) -> None:
     curves: dict[str, list[tuple[float, float]]] = {kind: [] for kind in LABELS}
     for N in WINDOWS:
         for kind, label in LABELS.items():
-            config = Config(
-                window=str(N),
-                batch=1,
-                interactions=UPDATES * room.horizon,
-                correction=kind,
-                marks=1,
-            )
+            config = Config(window=str(N), correction=kind, marks=1, **protocol(room))
             regret = imitate(room, shown, config, seeds=range(10)).regret
             ail = regret.ail[:, -1]
             curves[kind].append((ail.mean(), ail.std()))

@@ -59,8 +59,9 @@ def grid(interactions: int = 4_000) -> None:
         print(f"| linear, stages {stages} | {interactions:,} | {row} |", flush=True)
     for model in ("known", "learned"):
         config = Config(
-            interactions=interactions, batch=1, window="4", model=model, ledger=False, marks=1
-        )
+            interactions=interactions, batch=1, window="4", steps="paper", visits="sampled",
+            handed="last", model=model, ledger=False, marks=1,
+        )  # fmt: skip
         begun = time.perf_counter()
         share = imitate(mdp, None, config).returns[0, -1] / best
         each = time.perf_counter() - begun
@@ -129,8 +130,8 @@ def learned() -> None:
         ends = []
         for K in Ks:
             config = Config(
-                batch=1, window="4", steps="theory", counts="stage", marks=1,
-                interactions=6 * K, **change,
+                batch=1, window="4", steps="theory", visits="sampled", handed="last",
+                counts="stage", marks=1, interactions=6 * K, **change,
             )  # fmt: skip
             result = imitate(world, None, config, seeds=range(3))
             ends.append(float(result.regret.ail[:, -1].mean()))

@@ -1,15 +1,9 @@
-"""The fourteen problems that windows are compared on: three rooms, a lake, ten random MDPs."""
-
-from collections.abc import Iterator
+"""Random MDPs, which the benchmarks share."""
 
 import numpy as np
 
 from understudy.core import mdp as mdps
 from understudy.core.mdp import MDP
-from understudy.envs import catalog
-from understudy.envs.empty_room import demonstrations, empty_room
-from understudy.learners.finite import expert_occupancy
-from understudy.learners.tabular import Problem
 
 
 def random_mdp(
@@ -28,15 +22,3 @@ def random_mdp(
         nu=np.eye(S)[0],
         reward=rng.random((S, A)) ** 3,
     )
-
-
-def problems(randoms: int = 10) -> Iterator[tuple[str, Problem]]:
-    for n in (3, 5, 9):
-        room = empty_room(n)
-        yield f"EmptyRoom {n}×{n}", Problem(room, expert_occupancy(room, demonstrations(n)))
-    lake = catalog.find("FrozenLake-v1", horizon=60).mdp
-    yield "FrozenLake 4×4", Problem(lake, expert_occupancy(lake, None))
-    for seed in range(randoms):
-        mdp = random_mdp(seed)
-        H, S, A = mdp.shape
-        yield f"random {seed}: S={S} A={A} H={H}", Problem(mdp, expert_occupancy(mdp, None))

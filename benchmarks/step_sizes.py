@@ -2,8 +2,9 @@
 
     python benchmarks/step_sizes.py
 
-EmptyRoom 9×9, 5 seeds. The figure gives all N the steps for K = 10,000 interactions, though N = 1
-makes 312 updates with them.
+EmptyRoom 9×9, 5 seeds, as in the figure: 32 points an update, of which a window of N owes 32 // N
+anew. The figure gives all N the steps for K = 10,000 interactions, though N = 1 makes 312 updates
+with them.
 """
 
 import numpy as np
@@ -23,7 +24,10 @@ def main() -> None:
     for N in (1, 4, 32):
         for K in dict.fromkeys((10_000, 10_000 * N // 32, 100)):  # shared, its own updates, large
             sigma, eta = paper_steps(room.horizon, K)
-            config = Config(window=str(N), sigma=sigma, eta=eta, ledger=False)
+            config = Config(
+                window=str(N), points=32, steps="paper", sigma=sigma, eta=eta, visits="sampled",
+                handed="last", ledger=False,
+            )  # fmt: skip
             result = imitate(room, shown, config, seeds=range(5))
             places = np.searchsorted(result.interactions, SHOWN, side="right") - 1
             cells = " | ".join(f"{v:.2f}" for v in result.returns.mean(0)[places])

@@ -31,6 +31,10 @@ from understudy.learners.tabular import Problem
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests/support"))
 import plain  # the loop that the tests rely on
 
+CONFIG = Config(
+    window="32", points=32, steps="paper", visits="sampled", handed="last", ledger=False
+)  # as in the figure
+
 
 def numpy_grid(figure: Sweep, jobs: list[runner.Job], quick: bool) -> tuple[float, list[float]]:
     """Seconds of the loop over the grid, and the final returns to see that it learns the same."""
@@ -98,7 +102,7 @@ def growth() -> None:
     for n in (10, 20, 35, 50):
         mdp = empty_room(n)
         problem = Problem(mdp, expert_occupancy(mdp, demonstrations(n)))
-        p = plan(mdp, Config(ledger=False))
+        p = plan(mdp, CONFIG)
         keys, batch = keys_of([0]), stack(p.settings, 1)
         state = tabular.start(problem, p.protocol, keys=keys)
 

@@ -2,6 +2,8 @@
 demonstrations cost.
 
     python benchmarks/toy_text.py      # prints the table, draws docs/figures/frozen_lake.png
+
+The learner as it is by default; returns are those of the policy handed out.
 """
 
 from pathlib import Path
@@ -13,7 +15,7 @@ from matplotlib.figure import Figure
 from understudy.core import mdp as mdps
 from understudy.demos.rollout import sample
 from understudy.envs import catalog
-from understudy.experiments.figures import STYLE
+from understudy.experiments.figures.drawing import STYLE
 from understudy.learners.config import Config
 from understudy.learners.finite import imitate
 
