@@ -12,11 +12,12 @@ from understudy.learners.config import Config
 
 # A sweep is data: environments, seeds, the settings of all runs, and a grid of those that vary.
 # Every update sees 32 points; a window of N policies supplies them, so each owes 32 / N new ones.
+PAPERS = {"points": 32, "steps": "paper", "visits": "sampled", "handed": "last"}
 sweep = Sweep(
     name="windows",
     envs=("EmptyRoom-3x3", "EmptyRoom-5x5"),
     seeds=(0, 1, 2),
-    config=Config(interactions=2_000, points=32, marks=10),
+    config=Config(interactions=2_000, marks=10, **PAPERS),
     grid={"window": ("1", "32")},
 )
 
