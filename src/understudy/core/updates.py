@@ -88,6 +88,11 @@ def returns_to_go(points: Points, mu: Reward, Q: Values, *, lanes: int) -> Float
     return jax.lax.scan(back, to_come, (rewards, over), reverse=True)[1].reshape(-1)
 
 
+def gather(x: Float[Array, "H *features"], mu: Array) -> Float[Array, "R *features"]:
+    """x as a reward like μ meets it: ⟨μ, x⟩ of a stationary one (R = 1) sums x over stages."""
+    return x if mu.shape[0] > 1 else jnp.sum(x, axis=0, keepdims=True)
+
+
 def ascend(
     mu: Float[Array, "R *features"],
     gradient: Float[Array, "H *features"],
@@ -98,9 +103,7 @@ def ascend(
 
     A stationary reward (R = 1) collects the gradient of all stages.
     """
-    if mu.shape[0] == 1:
-        gradient = jnp.sum(gradient, axis=0, keepdims=True)
-    return project(mu + eta * gradient)
+    return project(mu + eta * gather(gradient, mu))
 
 
 def lead(
@@ -112,11 +115,9 @@ def lead(
     """The leader: Ĝ_k = Ĝ_{k−1} + ∇_μ L, and μ_k = Proj[η Ĝ_k] = argmax_μ ⟨μ, Ĝ_k⟩ − ‖μ‖²/(2η).
 
     The regularised best response to all data, equally weighted, where Eq. 5 is one step along a
-    gradient. (docs/theory.md, "The leader".)
+    gradient. (docs/theory.md, "The whole theorem".)
     """
-    if gain.shape[0] == 1:
-        gradient = jnp.sum(gradient, axis=0, keepdims=True)
-    gain = gain + gradient
+    gain = gain + gather(gradient, gain)
     return gain, project(eta * gain)
 
 

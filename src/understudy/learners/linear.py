@@ -160,7 +160,8 @@ def step(
 
     points, slot, walkers = practise(problem.mdp, state.pi, state.walkers, protocol, key=practising)
     chances = state.pi[points.h, points.s] if protocol.expected else None
-    window = windows.append(state.window, Segment(points, None, chances), label=state.k)
+    segment = Segment(points, None, chances)
+    window = windows.append(state.window, segment, label=state.k)
     learned = state.regression
     if learned is not None:
         learned = regression.observe(learned, linear, points, slot, state.V, problem.reach)
@@ -179,12 +180,12 @@ def step(
         d_mix = true_mix if protocol.gradients == "exact" else d_mix
     mixture = state.mixture
     if mixture is not None:
-        # A regression of values is no model of where a policy goes; its samples are.
-        seen = occupancies.estimate(
-            *weighed(Segment(points, None, chances), jnp.full(protocol.fresh, 1 / protocol.fresh)),
-            problem.mdp.shape,
-        )
-        mixture = mixtures.extend(mixture, d if protocol.known and d is not None else seen, k)
+        if learned is not None:
+            # A regression of values is no model of where a policy goes; its samples are.
+            each = jnp.full(protocol.fresh, 1 / protocol.fresh)
+            d = occupancies.estimate(*weighed(segment, each), problem.mdp.shape)
+        assert d is not None
+        mixture = mixtures.extend(mixture, d, k)
 
     gradient = features.collect(linear.phi, problem.expert - d_mix)  # E_dE φ − E_mix φ
     project = project_ball if problem.rewards == "ball" else project_box

@@ -31,6 +31,7 @@ from understudy.core import mdp as mdps
 from understudy.core.mdp import MDP
 from understudy.core.occupancy import Points
 from understudy.core.types import Occupancy, Policy, Reward
+from understudy.core.updates import gather
 from understudy.theory import past_occupancies as trails
 from understudy.theory.past_occupancies import Trail
 
@@ -151,18 +152,16 @@ def regret_of(
     `best(x)` is the reward of the largest ⟨r, x⟩, which makes μ*."""
     K, total = pairs, ledger.trail.total
 
-    def gather(x: Occupancy) -> Reward:  # ⟨μ, x⟩ of a stationary μ sums x over stages
-        return x if ledger.mu.shape[0] > 1 else jnp.sum(x, axis=0, keepdims=True)
-
     def against(star: Reward, x: Occupancy, dot: Array) -> Array:  # Σ⟨μ* − μ_k, x_k⟩
-        return jnp.sum(star * gather(x)) - dot
+        return jnp.sum(star * gather(x, ledger.mu)) - dot
 
     on, on_dot = K * expert - total, jnp.sum(ledger.mu * expert) - ledger.on_dot
     mix, mix_dot = total + ledger.shift, ledger.on_dot + ledger.shift_dot
     taken, taken_dot = (mix, mix_dot) if exact else (ledger.estimate, ledger.estimate_dot)
     hat, hat_dot = K * shown - taken, jnp.sum(ledger.mu * shown) - taken_dot
-    star = best(gather(on))  # μ*
-    ail = jnp.sum(star * gather(on))
+    gain = gather(on, ledger.mu)
+    star = best(gain)  # μ*
+    ail = jnp.sum(star * gain)
     policy = mdps.optimum(mdp, ledger.mu)[1] - ledger.on_dot
     reward = against(star, on, on_dot)
     return Regret(
