@@ -123,6 +123,7 @@ def soft_actor_critic(
         entropy=1.0,
         target_entropy=usual_entropy(A, discrete=border.discrete),
     )
+    round_of = config.fresh if config.updates is None else config.updates
     state = sac.init(
         S,
         A,
@@ -150,7 +151,7 @@ def soft_actor_critic(
             raise UserError(
                 f"The environment gave a reward of {most:g}, too large for the networks; scale it."
             )
-        updates = 0 if n < config.explore else config.fresh
+        updates = 0 if n < config.explore else round_of
         state, info = sac.step(
             state, sac.segment(practised), tuning=tuning, steps=updates, batch=config.batch
         )

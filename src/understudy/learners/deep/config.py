@@ -204,7 +204,10 @@ class ExpertConfig:
     explore: int = 5_000
     """First interactions, with random actions and no updates."""
     fresh: int = 8
-    """Interactions between two rounds of updates; as many updates follow."""
+    """Interactions between two rounds of updates."""
+    updates: int | None = None
+    """Updates in a round; as many as `fresh` if not given. Fewer take less time an interaction: on
+    one core an update costs more than ten steps of a simulator."""
     marks: int = 30
     """How often the policy is measured along the way; the best one is kept."""
     enough: float | None = None
@@ -224,6 +227,8 @@ def check_expert(config: ExpertConfig) -> None:
             f"--fresh is {config.fresh:,}; it must be at most --interactions, "
             f"{config.interactions:,}."
         )
+    if config.updates is not None and not 1 <= config.updates <= 10_000:
+        raise UserError(f"--updates is {config.updates}; it must be from 1 to 10,000.")
     if not 0 <= config.explore:
         raise UserError(f"--explore is {config.explore}; it must be zero or more.")
     for name in ("rate", "tau", "gamma"):
