@@ -6,12 +6,14 @@
     python benchmarks/battery.py rooms      # Figure 1's rooms: interactions to 0.95
     python benchmarks/battery.py once       # the same with one new interaction an update, any N
 
-Every column learns for 10,000 interactions, five seeds. The AIL regret is counted an interaction,
-so that columns which update less often are told apart by how they act: Σ over interactions of
-⟨μ*, d_E − d⟩. The gap is that of the policy handed out, and beside it of the default's last
-iterate. The columns are every fixed N with one new interaction an update, every N with the equal
-estimation budget (`equal`: 32 points an update, of which a window of N owes 32 // N anew), and the
-leader. All else is the default's. `--rows` takes some of the rows alone.
+Every column learns for 10,000 interactions, five seeds, P known. The AIL regret is counted an
+interaction, so that columns which update less often are told apart by how they act: Σ over
+interactions of ⟨μ*, d_E − d⟩. The gap is that of the policy handed out, and beside it of the last
+iterate. The default takes its own occupancy from P; the columns beside it take it from samples, by
+every fixed N with one new interaction an update, by every N with the equal estimation budget
+(`equal`: 32 points an update, of which a window of N owes 32 // N anew), and by the leader. Two
+more take it from P, but with steps that fall instead of adapting: the step and the leader.
+`--rows` takes some of the rows alone, `--columns` some of the columns.
 """
 
 import argparse
@@ -110,11 +112,16 @@ def tuning() -> Iterator[tuple[str, bool, Problem]]:
 
 def columns() -> dict[str, Config]:
     ours = Config(interactions=T)
-    found = {"default": ours}
+    drawn = dataclasses.replace(ours, gradients="sampled")
+    found = {
+        "default": ours,
+        "exact step": dataclasses.replace(ours, rewarder="step"),
+        "exact leader": dataclasses.replace(ours, steps="anytime", rewarder="leader"),
+    }
     for N in WINDOWS:
-        found[f"N = {N}"] = dataclasses.replace(ours, window=N)
-        found[f"N = {N}, equal"] = dataclasses.replace(ours, window=N, points=32)
-    return {**found, "leader": dataclasses.replace(ours, rewarder="leader")}
+        found[f"N = {N}"] = dataclasses.replace(drawn, window=N)
+        found[f"N = {N}, equal"] = dataclasses.replace(drawn, window=N, points=32)
+    return {**found, "leader": dataclasses.replace(drawn, rewarder="leader")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,7 +168,9 @@ def measure(name: str, problem: Problem, configs: dict[str, Config]) -> dict[str
     return dict(zip(configs, done, strict=True))
 
 
-def compare(problems: Iterator[tuple[str, bool, Problem]], rows: list[str]) -> None:
+def compare(
+    problems: Iterator[tuple[str, bool, Problem]], rows: list[str], wanted: list[str]
+) -> None:
     """A row a problem, as each ends; below them the largest ratios."""
     heads = (
         "problem", "regret", "best other", "its regret", "ratio", "gap", "best other", "its gap",
@@ -172,7 +181,9 @@ def compare(problems: Iterator[tuple[str, bool, Problem]], rows: list[str]) -> N
     for name, stochastic, problem in problems:
         if rows and not any(row in name for row in rows):
             continue
-        cells = measure(name, problem, columns())
+        found = columns().items()
+        chosen = {c: config for c, config in found if not wanted or c in ["default", *wanted]}
+        cells = measure(name, problem, chosen)
         own = cells.pop("default")
         shown = [name]
         for what, digits in (("regret", ",.1f"), ("gap", ".4f")):
@@ -183,7 +194,7 @@ def compare(problems: Iterator[tuple[str, bool, Problem]], rows: list[str]) -> N
             ratios[what] += [] if ratio is None else [ratio]
             told = "–" if ratio is None else f"{ratio:.2f}"
             shown += [f"{mine:{digits}}", best, f"{least:{digits}}", told]
-        if stochastic:
+        if stochastic and own.last_gap >= NOTHING:
             ratios["of the last iterate"].append(own.gap / own.last_gap)
         soonest = min(c.reached for c in cells.values())
         shown += [f"{own.last_gap:.3f}"]
@@ -191,7 +202,8 @@ def compare(problems: Iterator[tuple[str, bool, Problem]], rows: list[str]) -> N
         print("| " + " | ".join(shown) + " |", flush=True)
     print()
     for what, found in ratios.items():
-        print(f"Largest ratio, {what}: {max(found):.3f}")
+        largest = f"{max(found):.3f}" if found else "none formed"
+        print(f"Largest ratio, {what}: {largest}")
 
 
 def grow() -> None:
@@ -201,12 +213,13 @@ def grow() -> None:
     for t in ts:
         configs = {
             "default": Config(interactions=t, marks=1),
-            "taken": Config(interactions=t, marks=1, visits="sampled"),
+            "own probabilities": Config(interactions=t, marks=1, gradients="sampled"),
+            "actions taken": Config(interactions=t, marks=1, visits="sampled"),
         }
         found.append({n: c.regret for n, c in measure("bandit", problem, configs).items()})
     for name in found[0]:
         regrets = np.array([row[name] for row in found])
-        slope = np.polyfit(np.log(ts), np.log(regrets), 1)[0]
+        slope = np.polyfit(np.log(ts), np.log(np.maximum(regrets, NOTHING)), 1)[0]
         listed = ", ".join(f"{t:,}: {r:,.1f}" for t, r in zip(ts, regrets, strict=True))
         print(f"{name}: {listed}; exponent {slope:.2f}")
 
@@ -259,8 +272,15 @@ if __name__ == "__main__":
     parser.add_argument(
         "--rows", nargs="*", default=[], help="problems whose name has one of these"
     )
+    parser.add_argument(
+        "--columns",
+        nargs="*",
+        default=[],
+        choices=[c for c in columns() if c != "default"],
+        help="these columns, beside the default",
+    )
     asked = parser.parse_args()
     if asked.what in ("battery", "tuning"):
-        compare({"battery": battery, "tuning": tuning}[asked.what](), asked.rows)
+        compare({"battery": battery, "tuning": tuning}[asked.what](), asked.rows, asked.columns)
     else:
         {"bandit": grow, "rooms": figure_rooms, "once": every_interaction}[asked.what]()

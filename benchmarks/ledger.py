@@ -2,7 +2,8 @@
 
     python benchmarks/ledger.py
 
-Both hand out the mixture, whose occupancies the ledger then need not compute again.
+Both sample, and hand out the mixture, whose occupancies the ledger then need not compute again. The
+last row is the default, which samples nothing.
 """
 
 import time
@@ -13,13 +14,16 @@ from understudy.envs.empty_room import demonstrations, empty_room
 from understudy.learners.config import Config
 from understudy.learners.finite import imitate
 
-CASES = [(n, window, batch) for n in (3, 9) for window in ("1", "32", "256") for batch in (None, 1)]
+CASES = [
+    *((n, w, b, "sampled") for n in (3, 9) for w in ("1", "32", "256") for b in (None, 1)),
+    (9, "1", None, None),
+]
 
 
 def main() -> None:
     print("| room | window | collects | µs per update without | with | ratio |")
     print("|---|---|---|---:|---:|---:|")
-    for n, window, batch in CASES:
+    for n, window, batch, gradients in CASES:
         room, shown, updates = empty_room(n), demonstrations(n), 2_000
         times: dict[bool, list[float]] = {False: [], True: []}
         for attempt in range(4):
@@ -28,6 +32,7 @@ def main() -> None:
                     window=window,
                     batch=batch,
                     interactions=updates * (room.horizon if batch else 1),
+                    gradients=gradients,
                     handed="mixture",
                     marks=1,
                     ledger=ledger,
@@ -37,7 +42,7 @@ def main() -> None:
                 if attempt:  # the first compiles
                     times[ledger].append((time.perf_counter() - begun) / updates / 5 * 1e6)
         without, with_ledger = (float(np.min(times[kept])) for kept in (False, True))
-        collects = "a trajectory" if batch else "one step"
+        collects = "a trajectory" if batch else "one step" if gradients else "nothing"
         print(
             f"| {n}×{n} | {window} | {collects} | {without:.1f} | {with_ledger:.1f} | "
             f"{with_ledger / without:.2f} |",

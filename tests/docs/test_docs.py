@@ -28,7 +28,7 @@ def test_readme_quick_start_says_what_it_learned(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(re.findall(r"```python\n(.*?)```", PAGES[0].read_text(), flags=re.S)[0], {})
     said = capsys.readouterr().out
-    assert "expert 6.20, learned 6.17\n" in said
+    assert "expert 6.20, learned 6.20\nregret 16 after 1,000 interactions\n" in said
     assert re.search(r"regret [1-9]\d* after 1,000 interactions", said)
     assert (tmp_path / "runs/mine/done.json").exists()
 

@@ -115,7 +115,9 @@ def test_a_folder_of_tables_tells_of_the_policy_handed_out_and_of_the_last(tmp_p
         measured = {prefix + what for prefix in prefixes for what in ("return", "gap")}
         assert len(rows) == 5
         for row in rows:
-            assert set(row) - {"interactions", "updates", "regret", "crc32"} == measured
+            told = {"interactions", "updates", "regret", "certificate", "crc32"}
+            assert set(row) - told == measured
+            assert row["regret"]["ail"] <= row["certificate"]
         summary = runs.summary(folder)
         assert {name: summary[name] for name in measured} == {n: rows[-1][n] for n in measured}
         assert summary.keys().isdisjoint({"last_return", "last_gap"} - measured)

@@ -110,7 +110,7 @@ MATCHING = {
     "trajectories": {**PAPERS, "window": "4", "batch": 1, "interactions": 2700},
     "stationary": {**PAPERS, "batch": 2, "reward": "stationary", "interactions": 3600},
     "the default": {"interactions": 400},
-    "leader": {"batch": 1, "rewarder": "leader", "interactions": 2700},
+    "leader": {"batch": 1, "gradients": "sampled", "rewarder": "leader", "interactions": 2700},
 }
 
 

@@ -62,11 +62,19 @@ def test_step_sizes_are_finite_and_not_negative(name):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"gradients": "exact", "ledger": False}, "leave the ledger on"),
-        ({"gradients": "exact"}, None),
-        ({"gradients": "modelled", "model": "learned"}, "needs --model learned and --no-ledger"),
-        ({"gradients": "modelled", "ledger": False}, "needs --model learned and --no-ledger"),
-        ({"gradients": "modelled", "model": "learned", "ledger": False}, None),
+        ({"gradients": "exact", "ledger": False, "window": "4"}, "leave the ledger on"),
+        ({"gradients": "exact", "ledger": False}, None),
+        ({"gradients": "exact", "window": "4"}, None),
+        ({"gradients": "modelled", "model": "learned", "window": "4"}, "--model learned and --win"),
+        ({"gradients": "modelled", "ledger": False}, "needs --model learned and --window 1"),
+        ({"gradients": "modelled", "model": "learned"}, None),
+        ({"steps": "adaptive"}, None),
+        ({"steps": "adaptive", "rewarder": "leader"}, None),
+        ({"steps": "adaptive", "rewarder": "step"}, "sets all step sizes itself"),
+        ({"steps": "adaptive", "window": "4"}, "sets all step sizes itself"),
+        ({"steps": "adaptive", "sigma": 1.0}, "sets all step sizes itself"),
+        ({"steps": "adaptive", "eta": 1.0}, "sets all step sizes itself"),
+        ({"steps": "adaptive", "player": "gradient"}, "sets all step sizes itself"),
         ({"correction": "path", "batch": 1, "visits": "sampled"}, None),
         ({"correction": "path", "batch": 1, "points": 0, "visits": "sampled"}, None),
         ({"correction": "path", "batch": 1}, "give --visits sampled"),
@@ -194,13 +202,52 @@ def test_steps_that_fall_know_stages_actions_and_what_is_fresh():
     """The first of them: 7 √(2 log A)/H, and 10, less where a segment is a part of an episode."""
     room = empty_room(3, horizon=7)
     for fresh, share in ((1, 1 / 7), (3, 3 / 7), (7, 1), (20, 1)):
-        p = finite.plan(room, Config(fresh=fresh, interactions=70))
+        p = finite.plan(room, Config(fresh=fresh, interactions=70, steps="anytime"))
         assert float(p.settings.sigma) == pytest.approx(7 * math.sqrt(2 * LOG5) / 7)
         assert float(p.settings.eta) == pytest.approx(10 * math.sqrt(share))
         assert p.protocol.anytime
     assert not finite.plan(room, Config(steps="paper")).protocol.anytime
     whole = finite.plan(room, Config(batch=2, interactions=70))
     assert float(whole.settings.eta) == 10
+
+
+@pytest.mark.parametrize(
+    ("options", "gradients", "adaptive"),
+    [
+        ({}, "exact", True),
+        ({"model": "learned"}, "modelled", False),
+        ({"model": "learned", "steps": "adaptive"}, "modelled", True),
+        ({"window": "4"}, "sampled", False),
+        ({"points": 0}, "sampled", False),
+        ({"visits": "sampled"}, "sampled", False),
+        ({"visits": "sampled", "batch": 1, "correction": "path"}, "sampled", False),
+        ({"player": "reinforce"}, "sampled", False),
+        ({"player": "gradient"}, "exact", False),
+        ({"rewarder": "leader"}, "exact", True),
+        ({"rewarder": "step"}, "exact", False),
+        ({"sigma": 1.0}, "exact", False),
+        ({"eta": 1.0}, "exact", False),
+        ({"steps": "paper"}, "exact", False),
+        ({"gradients": "sampled"}, "sampled", False),
+        ({"gradients": "sampled", "steps": "adaptive"}, "sampled", True),
+        ({"gradients": "exact", "model": "learned"}, "exact", False),
+        ({"gradients": "exact", "window": "4"}, "exact", False),
+    ],
+)
+def test_what_is_not_given_follows_from_what_is(options, gradients, adaptive):
+    p = finite.plan(ROOM, Config(interactions=90, **options)).protocol
+    assert (p.gradients, p.adaptive) == (gradients, adaptive)
+    leads = adaptive or options.get("rewarder") == "leader"
+    assert p.rewarder == ("leader" if leads else "step")
+    assert p.anytime == (not adaptive and options.get("steps") is None)
+
+
+def test_a_regression_of_values_takes_samples():
+    lin = random_linear(0, S=4, A=2, H=4, d=5)
+    assert finite.plan(lin, Config(interactions=40)).protocol.gradients == "exact"
+    asked = Config(interactions=4_000, model="learned", counts="stage")
+    counted = finite.plan(lin, asked).protocol
+    assert (counted.gradients, counted.anytime) == ("sampled", True)
 
 
 def test_whole_trajectories_in_numbers():
@@ -266,7 +313,7 @@ def test_features_that_can_be_regressed():
     assert float(steps.sigma) == pytest.approx(math.sqrt(2 * math.log(2) / (16 * root * 100)))
     assert float(steps.eta) == pytest.approx(math.sqrt(5 / 100))
     for option in ({"player": "gradient"}, {"correction": "path", "batch": 1, "visits": "sampled"},
-                   {"gradients": "modelled", "model": "learned", "ledger": False}):  # fmt: skip
+                   {"gradients": "modelled", "model": "learned"}):  # fmt: skip
         with pytest.raises(UserError, match="With features"):
             finite.plan(lin, Config(**option))
 

@@ -116,7 +116,10 @@ def test_a_stationary_leader_sums_the_stages():
 )
 def test_the_leader_of_a_run_answers_all_that_was_sampled(change):
     """μ_k = clip(η_k Σ_j (d_E − d̂_j)), from the points that the run drew."""
-    config = Config(**change, rewarder="leader", interactions=96, marks=1)
+    config = Config(
+        **{"steps": "anytime", **change},
+        gradients="sampled", rewarder="leader", interactions=96, marks=1,
+    )  # fmt: skip
     total = np.zeros(MDP.shape)
     inside = False
     for k, p, before, after in walked(Problem(MDP, EXPERT), config):
@@ -136,7 +139,9 @@ def test_the_leader_of_a_linear_run_answers_all_that_was_sampled():
     """μ_k = Proj[η_k Σ_j Σ φ (d_E − d̂_j)], on the ball of radius √5."""
     phi = np.asarray(features.vectors(SMALL.phi))
     problem = pose(SMALL, None)
-    config = Config(batch=1, rewarder="leader", eta=4.0, interactions=80, marks=1)
+    config = Config(
+        batch=1, gradients="sampled", rewarder="leader", eta=4.0, interactions=80, marks=1
+    )
     total, lengths = np.zeros((4, 5)), []
     for k, _, before, after in walked(problem, config):
         d = counted(visited(after, k), np.asarray(before.pi), expected=True)
@@ -205,7 +210,7 @@ def test_fading_makes_mirror_steps_dual_averaging(seed, sigma, k):
 
 def test_the_rewards_steps_fall_too():
     """μ_k = clip(μ_{k−1} + η_1/√k (d_E − d̂_k)), from the points drawn."""
-    config = Config(batch=1, eta=0.3, interactions=80, marks=1)
+    config = Config(batch=1, gradients="sampled", eta=0.3, interactions=80, marks=1)
     mu = np.zeros(MDP.shape)
     for k, _, before, after in walked(Problem(MDP, EXPERT), config):
         d = counted(visited(after, k), np.asarray(before.pi), expected=True)
@@ -270,7 +275,7 @@ def test_in_a_bandit_expected_visits_are_the_policy_itself():
     expert = jnp.asarray([[[0.1, 0.2, 0.6, 0.1]]])
     problem = Problem(bandit, expert)
     for change in ({}, {"fresh": 3}, {"window": "4", "points": 8}):
-        p = plan(bandit, Config(interactions=60, **change))
+        p = plan(bandit, Config(interactions=60, gradients="sampled", **change))
         state, played = tabular.init(problem, p.protocol, key=jax.random.key(0)), []
         step = jax.jit(
             lambda s, key, p=p: tabular.step(s, problem, p.settings, p.protocol, key=key)
@@ -303,9 +308,9 @@ def gap_of(pi, expert):
 
 
 HANDED = {
-    "the default": {},
+    "expected visits": {"gradients": "sampled"},
     "window": {"window": "4", "batch": 1, "visits": "sampled"},
-    "leader": {"rewarder": "leader", "fresh": 3},
+    "leader": {"rewarder": "leader", "steps": "anytime", "fresh": 3},
     "constant steps": {"steps": "theory", "batch": 1},
 }
 

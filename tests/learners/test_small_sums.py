@@ -23,7 +23,7 @@ from understudy.learners.deep.actor_critic import Transitions
 from understudy.learners.deep.collect import Collector
 from understudy.learners.deep.config import DeepConfig
 from understudy.learners.deep.networks import MLP, Linear
-from understudy.theory import bounds
+from understudy.theory import bounds, linear_bounds
 from understudy.theory import verification as check
 from understudy.theory.bounds import Sizes
 from understudy.theory.ledger import Regret
@@ -145,29 +145,29 @@ def test_segments_weigh_what_the_updates_that_hold_them_give():
 
 def test_linear_bounds_in_numbers():
     """The ball of d = 9: rewards up to 3, of width 6, μ of diameter 6; the box: 1, 1 and 3."""
-    ball, box = bounds.ball(9), bounds.box(9)
+    ball, box = linear_bounds.ball(9), linear_bounds.box(9)
     assert dataclasses.astuple(ball) == (3, 6, 6)
     assert dataclasses.astuple(box) == (1, 1, 3)
-    assert bounds.linear_tv_step(3, 5, 0.1, ball) == pytest.approx(4.5)
-    assert bounds.sharp_linear_tv_step(5, 0.1, ball, 2) == pytest.approx(0.6)
-    drifts = [bounds.linear_drift_per_step(5, 3, 0.1, ball, sharp=s) for s in (False, True)]
+    assert linear_bounds.tv_step(3, 5, 0.1, ball) == pytest.approx(4.5)
+    assert linear_bounds.sharp_tv_step(5, 0.1, ball, 2) == pytest.approx(0.6)
+    drifts = [linear_bounds.drift_per_step(5, 3, 0.1, ball, sharp=s) for s in (False, True)]
     np.testing.assert_allclose(drifts, [[9, 18, 27, 36, 45], [1.5, 2.7, 3.6, 4.2, 4.5]])
     some = [1, 2, 3, 3]
-    shifts = [bounds.linear_shift(SIZE, 0.1, ball, some, sharp=s) for s in (False, True)]
+    shifts = [linear_bounds.shift(SIZE, 0.1, ball, some, sharp=s) for s in (False, True)]
     assert shifts == pytest.approx([6 * 2.5 * 135, 6 * 2.5 * 16.5])
     mirror = 5 * log(3) / 0.1 + 0.1 * 7 * SQUARES * 6**2 / 8
     policy = mirror + 2 * 0.2 * 35 + 5 * 3
-    assert bounds.linear_policy_regret(SIZE, 0.1, 0.2, ball) == pytest.approx(policy)
-    assert bounds.linear_optimisation(SIZE, 0.2, ball) == pytest.approx(2 * 5 * 9 / 0.2 + 28)
+    assert linear_bounds.policy_regret(SIZE, 0.1, 0.2, ball) == pytest.approx(policy)
+    assert linear_bounds.optimisation(SIZE, 0.2, ball) == pytest.approx(2 * 5 * 9 / 0.2 + 28)
     spread = sqrt(2 * log(4 * 5 / 0.1) * 3.5 / 2), sqrt(3.5 * log(2 / 0.1) / (2 * 2))
     for rewards, diameter, width in ((ball, 6, 6), (box, 3, 1)):
-        found = bounds.linear_estimation(SIZE, 0.2, rewards, [1, 2, 2], delta=0.1)
+        found = linear_bounds.estimation(SIZE, 0.2, rewards, [1, 2, 2], delta=0.1)
         expected = 5 * (diameter * spread[0] + width * spread[1]) + 2 * 0.2 * 5 * 2
         assert found == pytest.approx(expected)
     spread = sqrt(2 * log(4 * 5 / 0.1) * 7.5 / 2), sqrt(7.5 * log(2 / 0.1) / (2 * 2))
     whole = mirror + 5 * 36 / 0.4 + 2 * 5 * 0.2 * 7  # N = 1, then 2: six lags of ½, six seen again
     whole += 5 * 6 * (spread[0] + spread[1]) + 2 * 5 * 0.2 * 6 + 6 * 3 * 16.5
-    found = bounds.linear_regret(SIZE, 0.1, 0.2, ball, [1, *[2] * 6], delta=0.1)
+    found = linear_bounds.regret(SIZE, 0.1, 0.2, ball, [1, *[2] * 6], delta=0.1)
     assert found == pytest.approx(whole)
 
 
@@ -176,17 +176,17 @@ def test_printed_orders_in_numbers():
     assert dataclasses.astuple(tabular_order) == pytest.approx(
         (sqrt(5**4 * 4**2 * 3 * 7), sqrt(5**2 * 12 * 7), 25 * 3 * 3 * sqrt(7), sqrt(125 * 84 / 8))
     )
-    linear = bounds.linear_order(SIZE, 16, 4.0, sharp=False)
+    linear = linear_bounds.order(SIZE, 16, 4.0, sharp=False)
     assert dataclasses.astuple(linear) == pytest.approx(
         (25 * 64 * sqrt(7), 5 * 4 * sqrt(7), 25 * 3 * 3 * 8 * sqrt(7), sqrt(125 * 16**2 * 7 / 8))
     )
     wide = Sizes(S=240_000, A=3, H=5, K=7, B=2)
     assert bounds.best_window(wide, sharp=False) == pytest.approx(20)  # ∛8,000
     assert bounds.best_window(wide, sharp=True) == pytest.approx(72_000 ** (1 / 3))
-    assert bounds.linear_best_window(SIZE, 10**8, sharp=False) == pytest.approx(
+    assert linear_bounds.best_window(SIZE, 10**8, sharp=False) == pytest.approx(
         (10**4 / 90) ** (1 / 3)
     )
-    assert bounds.linear_best_window(SIZE, 10**8, sharp=True) == pytest.approx(10)
+    assert linear_bounds.best_window(SIZE, 10**8, sharp=True) == pytest.approx(10)
 
 
 def test_proven_orders_in_numbers():
@@ -196,7 +196,7 @@ def test_proven_orders_in_numbers():
     assert dataclasses.astuple(found) == pytest.approx(
         (25 * sqrt(7), sqrt(2100), 3 * sqrt(2100), sqrt(1050) + 3 * sqrt(2100))
     )
-    linear = bounds.linear_proven(SIZE, 16, 4.0)
+    linear = linear_bounds.proven(SIZE, 16, 4.0)
     assert dataclasses.astuple(linear) == pytest.approx(
         (25 * 8 * sqrt(7), 20 * sqrt(7), 600 * sqrt(7), 20 * sqrt(7) / sqrt(2) + 60 * sqrt(7))
     )
@@ -231,7 +231,7 @@ def test_a_runs_limits_by_hand():
     assert fresh.optimisation == pytest.approx(150 + 36 * 0.2 * 35)
     assert (fresh.estimation, fresh.ail) == (None, None)
     assert fresh.shift == pytest.approx((135, 8.25))
-    ball = dataclasses.replace(SETTING, rewards=bounds.ball(9))
+    ball = dataclasses.replace(SETTING, rewards=linear_bounds.ball(9))
     linear = check.limits(SIZE, ball, 0.1)
     mirror = 5 * log(3) / 0.1 + 0.1 * 7 * SQUARES * 36 / 8
     assert linear.policy == pytest.approx(mirror + 14 + 15)
@@ -265,7 +265,7 @@ def test_the_limits_of_steps_that_fall_by_hand():
     assert delayed.shift == (None, None)
     moved = 5 * 0.2 * 6 + 2 * 5 * (0.5 + 0.5)
     assert delayed.ail == pytest.approx(mirror + gained + NOISE + SEEN + moved)
-    ball = dataclasses.replace(reused, rewards=bounds.ball(9))
+    ball = dataclasses.replace(reused, rewards=linear_bounds.ball(9))
     assert check.limits(SIZE, ball, 0.1).ail is None
 
 

@@ -63,7 +63,7 @@ def test_the_learner_is_the_plain_loop(N):
     assert result.last_returns[0, -1] == result.returns[0, -1]
 
 
-@pytest.mark.parametrize("change", [{}, {**PAPERS, "window": "32"}])
+@pytest.mark.parametrize("change", [{"gradients": "sampled"}, {**PAPERS, "window": "32"}])
 def test_same_seed_same_bits_and_alone_or_in_a_batch_the_same_curves(change):
     config = Config(interactions=2000, marks=10, **change)
     batch = imitate(ROOM, SHOWN, config, seeds=range(5))
@@ -118,7 +118,10 @@ def test_episodes_cross_iterations():
     "change",
     [
         {},
-        {"rewarder": "leader"},
+        {"gradients": "sampled"},
+        {"gradients": "sampled", "rewarder": "leader"},
+        {"gradients": "sampled", "steps": "adaptive"},
+        {"model": "learned", "steps": "adaptive"},
         {"batch": 2, "window": "3", "handed": "last"},
         {"window": "2*k^0.4", "visits": "sampled"},
         {"window": "all", "points": 0, "fresh": 3},

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from understudy.core.errors import UserError
-from understudy.theory import advisor, bounds
+from understudy.theory import advisor, bounds, linear_bounds
 from understudy.theory import past_occupancies as trails
 from understudy.theory import verification as check
 from understudy.theory.bounds import Sizes
@@ -22,7 +22,7 @@ SETTING = Setting(
     lags=np.array([0, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5]), trajectories=True, uniform=True, staged=True,
     leader=False, bonus_scale=None,
 )  # fmt: skip
-BALL = bounds.ball(9)
+BALL = linear_bounds.ball(9)
 
 
 def bounded(**changes):
@@ -48,7 +48,7 @@ FALLING = np.arange(1, 8) ** -0.5
         ({"uniform": False}, {"estimation", "ail"}),
         ({"trajectories": False}, {"estimation", "ail"}),
         ({"corrected": True}, {"estimation", "ail"}),
-        ({"modelled": True}, {"ail"}),
+        ({"modelled": True}, {"estimation", "ail"}),
         ({"eta": 0 * SAME}, {"optimisation", "ail"}),
         ({"sigma": None}, {"policy", "shift", "ail", "tv", "drift"}),
         ({"sigma": FALLING}, {"shift", "tv", "drift"}),
@@ -116,10 +116,10 @@ def test_one_in_twenty_may_fail_unless_it_is_said_otherwise():
     assert bounds.estimation(SIZE, 0.2, windows) == bounds.estimation(
         SIZE, 0.2, windows, delta=0.05
     )
-    assert bounds.linear_estimation(SIZE, 0.2, BALL, windows) == bounds.linear_estimation(
+    assert linear_bounds.estimation(SIZE, 0.2, BALL, windows) == linear_bounds.estimation(
         SIZE, 0.2, BALL, windows, delta=0.05
     )
-    assert bounds.linear_policy_regret(SIZE, 0.1, 0.2, BALL) == bounds.linear_policy_regret(
+    assert linear_bounds.policy_regret(SIZE, 0.1, 0.2, BALL) == linear_bounds.policy_regret(
         SIZE, 0.1, 0.2, BALL, gradient=2.0
     )
 
@@ -160,7 +160,7 @@ def test_advice_is_what_the_orders_say(d):
     assert told.n_max == 17
     for i, N in enumerate(told.windows):
         whole = float(N)
-        proven = bounds.proven(size, whole) if d is None else bounds.linear_proven(size, d, whole)
+        proven = bounds.proven(size, whole) if d is None else linear_bounds.proven(size, d, whole)
         assert told.terms["proven"]["total"][i] == proven.total
     assert np.argmin(told.terms["proven"]["total"]) == 0  # N* is no advice
     for kind, sharp in (("paper", False), ("sharp", True)):
@@ -168,13 +168,13 @@ def test_advice_is_what_the_orders_say(d):
             if d is None:
                 order = bounds.order(size, float(N), sharp=sharp)
             else:
-                order = bounds.linear_order(size, d, float(N), sharp=sharp)
+                order = linear_bounds.order(size, d, float(N), sharp=sharp)
             for name in ("policy", "optimisation", "shift", "estimation", "total"):
                 assert told.terms[kind][name][i] == getattr(order, name)
         best = (
             bounds.best_window(size, sharp=sharp)
             if d is None
-            else bounds.linear_best_window(size, d, sharp=sharp)
+            else linear_bounds.best_window(size, d, sharp=sharp)
         )
         assert told.n_star[kind] == best
     root = 1 if d is None else 4

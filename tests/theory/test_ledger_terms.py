@@ -88,6 +88,7 @@ def test_every_term_of_every_shape_is_its_definition(window, beta, visits, rewar
         window=window,
         beta=GIVEN if beta == "given" else beta,
         batch=1,
+        gradients="sampled",
         steps="anytime" if visits == "expected" else "paper",
         visits=visits,
         rewarder=rewarder,
@@ -142,7 +143,6 @@ def test_every_term_of_every_shape_is_its_definition(window, beta, visits, rewar
         state.k,
         shown=problem.expert,
         expert=problem.truth,
-        exact=False,
         best=problem.best,
     )
     for term, value in expected.items():

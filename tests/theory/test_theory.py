@@ -18,7 +18,7 @@ from understudy.envs.empty_room import demonstrations, empty_room
 from understudy.experiments.outcome import ledger
 from understudy.learners.config import Config
 from understudy.learners.finite import expert_occupancy, imitate, plan, pose
-from understudy.theory import advisor, bounds
+from understudy.theory import advisor, bounds, linear_bounds
 from understudy.theory.bounds import Sizes
 
 many = settings(max_examples=1000)
@@ -125,56 +125,56 @@ def test_printed_orders_and_best_windows():
     assert bounds.best_window(size, sharp=False) == pytest.approx((64 / 16) ** (1 / 3))
     assert bounds.best_window(size, sharp=True) == pytest.approx((64 * 4 / 4) ** (1 / 3))
     assert [bounds.largest_window(K) for K in (1, 2, 4, 5, 100, 101)] == [1, 1, 1, 2, 9, 10]
-    one = bounds.linear_order(size, 1, 5.0, sharp=False)  # d = 1: no factor left
+    one = linear_bounds.order(size, 1, 5.0, sharp=False)  # d = 1: no factor left
     assert one.shift == pytest.approx(terms.shift)
 
 
 def test_linear_bounds_by_hand():
     """Those of the ball against the appendix's closed forms, d = 9."""
-    size, ball, box = Sizes(S=7, A=4, H=2, K=100, B=2), bounds.ball(9), bounds.box(9)
-    assert bounds.linear_tv_step(4, 2, 0.1, ball) == pytest.approx(3 * bounds.tv_step(4, 2, 0.1))
-    assert bounds.sharp_linear_tv_step(2, 0.1, ball) == pytest.approx(0.1 * 2 * 6 / 4)
-    paper = bounds.linear_shift(size, 0.1, ball, [3, 3], sharp=False)
+    size, ball, box = Sizes(S=7, A=4, H=2, K=100, B=2), linear_bounds.ball(9), linear_bounds.box(9)
+    assert linear_bounds.tv_step(4, 2, 0.1, ball) == pytest.approx(3 * bounds.tv_step(4, 2, 0.1))
+    assert linear_bounds.sharp_tv_step(2, 0.1, ball) == pytest.approx(0.1 * 2 * 6 / 4)
+    paper = linear_bounds.shift(size, 0.1, ball, [3, 3], sharp=False)
     assert paper == pytest.approx(2 * 3 * 3 * bounds.shift(size, 0.1, [3, 3], sharp=False))
-    assert bounds.linear_optimisation(size, 0.3, ball) == pytest.approx(2 * 2 * 9 / 0.3 + 240)
+    assert linear_bounds.optimisation(size, 0.3, ball) == pytest.approx(2 * 2 * 9 / 0.3 + 240)
     # on the box the sizes are the tabular ones, d in place of SA
-    assert bounds.linear_shift(size, 0.1, box, [3, 3], sharp=True) == pytest.approx(
+    assert linear_bounds.shift(size, 0.1, box, [3, 3], sharp=True) == pytest.approx(
         bounds.shift(size, 0.1, [3, 3], sharp=True)
     )
-    assert bounds.linear_optimisation(size, 0.3, box) == pytest.approx(9 * 2 / 0.6 + 240)
+    assert linear_bounds.optimisation(size, 0.3, box) == pytest.approx(9 * 2 / 0.6 + 240)
     # on the ball Q is 12 wide at the first stage and 6 at the last: H log A/σ + σK(12² + 6²)/8,
     # + 2ηHK + H√d
     sigma = 0.02
     mirror = 2 * np.log(4) / sigma + sigma * 100 * (144 + 36) / 8
-    assert bounds.linear_policy_regret(size, sigma, 0.3, ball) == pytest.approx(mirror + 120 + 6)
+    assert linear_bounds.policy_regret(size, sigma, 0.3, ball) == pytest.approx(mirror + 120 + 6)
     # N = 1: c = 1 for each of K segments, and nothing is reused
     energy = 100 / 2
     expected = 2 * 6 * np.sqrt(2 * np.log(8 / 0.05) * energy)
     expected += 2 * 6 * np.sqrt(np.log(2 / 0.05) * energy / 2)
-    found = bounds.linear_estimation(size, 0.3, ball, np.ones(100, int))
+    found = linear_bounds.estimation(size, 0.3, ball, np.ones(100, int))
     assert found == pytest.approx(expected)
     # the box, K = 3 and N = 1, 2, 2: c = (1.5, 1, 0.5), and two updates reuse one policy each
     energy = (1.5**2 + 1 + 0.5**2) / 2
     expected = 2 * 3 * np.sqrt(2 * np.log(8 / 0.05) * energy)
     expected += 2 * 1 * np.sqrt(np.log(2 / 0.05) * energy / 2) + 2 * 0.3 * 2 * 2
-    assert bounds.linear_estimation(size, 0.3, box, [1, 2, 2]) == pytest.approx(expected)
+    assert linear_bounds.estimation(size, 0.3, box, [1, 2, 2]) == pytest.approx(expected)
     boxed = 2 * np.log(4) / sigma + sigma * 100 * (4 + 1) / 8 + 120 + 2
-    assert bounds.linear_policy_regret(size, sigma, 0.3, box) == pytest.approx(boxed)
+    assert linear_bounds.policy_regret(size, sigma, 0.3, box) == pytest.approx(boxed)
 
 
 def test_the_sharp_step_on_the_ball_is_tight():
     """Two actions, π = ½, Q = ±R: TV is σR/2 for small σ, the bound of range 2R."""
-    ball, sigma = bounds.ball(9), 1e-4
+    ball, sigma = linear_bounds.ball(9), 1e-4
     R = 5 * 3  # H = 5 stages of rewards up to √9
     pi = np.exp(sigma * np.array([R, -R])) / np.exp(sigma * np.array([R, -R])).sum()
     tv = np.abs(pi - 0.5).sum() / 2
-    assert tv <= bounds.sharp_linear_tv_step(5, sigma, ball)
-    assert tv == pytest.approx(bounds.sharp_linear_tv_step(5, sigma, ball), rel=1e-5)
+    assert tv <= linear_bounds.sharp_tv_step(5, sigma, ball)
+    assert tv == pytest.approx(linear_bounds.sharp_tv_step(5, sigma, ball), rel=1e-5)
 
 
 def test_the_printed_orders_have_the_appendixs_powers_of_d():
     size = Sizes(S=1, A=2, H=3, K=100, B=2)
-    one, many = (bounds.linear_order(size, d, 4.0, sharp=False) for d in (1, 16))
+    one, many = (linear_bounds.order(size, d, 4.0, sharp=False) for d in (1, 16))
     for term, power in (("policy", 3), ("optimisation", 1), ("shift", 1.5), ("estimation", 2)):
         ratio = getattr(many, term) / getattr(one, term)
         assert ratio == pytest.approx(16 ** (power / 2)), term
@@ -184,11 +184,11 @@ def test_the_linear_best_window_balances_shift_and_estimation():
     """N* is where the two printed terms are equal, up to N−1 in place of N."""
     size = Sizes(S=1, A=2, H=1, K=100)
     for sharp in (False, True):
-        N = bounds.linear_best_window(size, 10_000, sharp=sharp)
-        terms = bounds.linear_order(size, 10_000, N + 1, sharp=sharp)
-        at_N = bounds.linear_order(size, 10_000, N, sharp=sharp).estimation
+        N = linear_bounds.best_window(size, 10_000, sharp=sharp)
+        terms = linear_bounds.order(size, 10_000, N + 1, sharp=sharp)
+        at_N = linear_bounds.order(size, 10_000, N, sharp=sharp).estimation
         assert terms.shift == pytest.approx(at_N)
-    assert bounds.linear_best_window(Sizes(S=1, A=4, H=9, K=10), 4, sharp=False) == 1
+    assert linear_bounds.best_window(Sizes(S=1, A=4, H=9, K=10), 4, sharp=False) == 1
 
 
 # --- runs against their bounds -------------------------------------------------------------------
@@ -208,7 +208,7 @@ OF = {  # who is imitated: demonstrations, or a policy that rolls dice
 def grid(world, K, pairs):
     """Both reward players with both ways to count; `pairs` are of visits and steps."""
     return [
-        (world, K, {"rewarder": rewarder, "visits": visits, "steps": steps})
+        (world, K, {"rewarder": rewarder, "visits": visits, "gradients": "sampled", "steps": steps})
         for rewarder in ("step", "leader")
         for visits, steps in pairs
     ]

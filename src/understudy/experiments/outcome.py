@@ -1,5 +1,6 @@
 """What is written down of a run: a row a mark, and the regret beside its bounds."""
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,8 +16,8 @@ from understudy.core.precision import double
 from understudy.experiments import runs
 from understudy.learners import linear
 from understudy.learners.finite import AnyProblem, Plan
-from understudy.learners.loop import Measured
-from understudy.theory import bounds
+from understudy.learners.loop import Measured, misshown
+from understudy.theory import linear_bounds
 from understudy.theory import verification as check
 from understudy.theory.bounds import Sizes
 from understudy.theory.ledger import Regret
@@ -41,7 +42,7 @@ class Outcome(NamedTuple):
         """Of a method that learns nothing from practice: the same at every mark."""
         flat, level = np.full(marks, value), np.full(marks, gap)
         both = jnp.asarray(flat), jnp.asarray(level)
-        seen = Measured(both[0], both[1], both[0], both[1], None, None)
+        seen = Measured(both[0], both[1], both[0], both[1], None, None, None)
         return cls(seen, policy, policy, np.zeros((1, 1, 1)))
 
 
@@ -56,7 +57,20 @@ def record(
 ) -> dict[str, Any]:
     """Write a run's folder; return its summary, with the ledger where one was kept."""
     seen = one.measured
-    booked = {} if seen.regret is None else {"ledger": ledger(seen.regret, planned, problem)}
+    if not feasible(problem):  # no policy has that occupancy, and so no regret is bounded
+        seen = dataclasses.replace(seen, certificate=None)
+    booked = (
+        {}
+        if seen.regret is None
+        else {
+            "ledger": ledger(
+                seen.regret,
+                planned,
+                problem,
+                None if seen.certificate is None else float(seen.certificate[-1]),
+            )
+        }
+    )
     summary = {**summary, **booked}
     replay = None if seen.glimpse is None else vars(seen.glimpse)
     learned = {"policy": one.policy, "reward": one.reward}
@@ -99,12 +113,16 @@ def rows(planned: Plan, seen: Measured) -> list[dict[str, Any]]:
         if seen.regret is not None:
             account = jax.tree.map(lambda x, i=i: np.asarray(x[i]).tolist(), seen.regret)
             row["regret"] = vars(account)
+        if seen.certificate is not None:
+            row["certificate"] = float(seen.certificate[i])
         listed.append(row)
     return listed
 
 
 def step_sizes(planned: Plan) -> dict[str, float]:
-    """The step sizes in use, by name."""
+    """The step sizes that were set, by name."""
+    if planned.protocol.adaptive:
+        return {}
     mirror = planned.protocol.player == "mirror"
     step = planned.settings.sigma if mirror else planned.settings.ascent
     return {"sigma" if mirror else "ascent": float(step), "eta": float(planned.settings.eta)}
@@ -129,12 +147,14 @@ def mean_lags(beta: str, lag: np.ndarray, N: np.ndarray) -> np.ndarray:
 
 
 @double
-def ledger(regret: Regret, planned: Plan, problem: AnyProblem) -> dict[str, Any]:
+def ledger(
+    regret: Regret, planned: Plan, problem: AnyProblem, certificate: float | None = None
+) -> dict[str, Any]:
     """The regret at the end of one run, each term beside its bounds."""
     H, S, A = problem.mdp.shape
     rewards, whole_bonus = None, theory_scale(H, S, A, planned.iterations)
     if isinstance(problem, linear.Problem):
-        of = {"ball": bounds.ball, "box": bounds.box}[problem.rewards]
+        of = {"ball": linear_bounds.ball, "box": linear_bounds.box}[problem.rewards]
         rewards = of(problem.linear.d)
     p, settings, K = planned.protocol, planned.settings, planned.iterations
     k = np.arange(1, K + 1)
@@ -155,6 +175,11 @@ def ledger(regret: Regret, planned: Plan, problem: AnyProblem) -> dict[str, Any]
         feasible=feasible(problem),
         corrected=p.correction != "none",
         modelled=p.gradients == "modelled",
+        exact=p.gradients == "exact",
+        features=problem.linear.d if isinstance(problem, linear.Problem) else None,
+        adaptive=p.adaptive,
+        certificate=certificate,
+        misshown=float(misshown(problem, stationary=p.stationary_reward)),
     )
     last = jax.tree.map(lambda x: x[-1], regret)
     size = Sizes(S=S, A=A, H=H, K=K, B=p.lanes)

@@ -159,7 +159,8 @@ def learn(
         where, d_E, config, truth=truth, rewards=rewards, seeds=[seed], progress=progress
     )
     if not np.isfinite(result.policy).all():
-        steps = " and ".join(f"{n} {v:g}" for n, v in outcome.step_sizes(planned).items())
+        sizes = outcome.step_sizes(planned)
+        steps = " and ".join(f"{n} {v:g}" for n, v in sizes.items()) or "steps that adapt"
         raise UserError(f"The policy became NaN with {steps}; use smaller steps.")
     only = outcome.Outcome(
         result.measured,

@@ -21,8 +21,9 @@ class Config:
     """Policies to reuse: N, 'all', or a growing 'c*k^a' such as '2*k^0.4'."""
     beta: Literal["uniform", "geometric", "triangular"] | tuple[float, ...] = "uniform"
     """Weights of the policies: a shape, or N numbers, most recent first."""
-    rewarder: Literal["step", "leader"] = "step"
-    """The reward's step: along the window's gradient (Eq. 5), or the best response to all data."""
+    rewarder: Literal["step", "leader"] | None = None
+    """The reward's step: along the window's gradient (Eq. 5), or the best response to all data. If
+    not given: the leader where steps adapt, else the step."""
     points: int | None = None
     """Data points m sampled per reward update, of which a window of N policies owes m // N each:
     the paper's equal estimation budget. If not given, the whole window counts."""
@@ -38,8 +39,10 @@ class Config:
     """The policy's step: mirror descent, the exact policy gradient, or a sampled one."""
     ascent: float = 0.5
     """Policy gradient: the constant step size."""
-    steps: Literal["anytime", "paper", "theory"] = "anytime"
-    """Step sizes that fall as 1/√k, those of the paper's experiments, or of its Theorem 4.5."""
+    steps: Literal["adaptive", "anytime", "paper", "theory"] | None = None
+    """Step sizes that adapt to how wrong each player's guesses have been, that fall as 1/√k, of the
+    paper's experiments, or of its Theorem 4.5. If not given: adaptive where gradients are exact and
+    P is known, else anytime."""
     sigma: float | None = None
     """Policy step size, in place of that of `steps`; with anytime steps, of the first update."""
     eta: float | None = None
@@ -54,9 +57,11 @@ class Config:
     """One reward per stage as in the theory, or the same at every stage."""
     correction: Literal["none", "path", "marginal"] = "none"
     """Importance ratios for old samples, per trajectory or marginalised: a comparison."""
-    gradients: Literal["sampled", "exact", "modelled"] = "sampled"
+    gradients: Literal["sampled", "exact", "modelled"] | None = None
     """Reward gradients from samples, from the true occupancies of the window's policies, or from
-    the learned model's of the current one (as OAL)."""
+    the learned model's of the current one (as OAL). If not given: exact where P is known, else
+    modelled; but sampled where --window, --points, --visits, --correction or --player is about
+    samples, and with features where P is learned."""
     ledger: bool = True
     """Keep the regret ledger: true regret, split by the theorem, for up to twice the time."""
     marks: int = 100
@@ -122,6 +127,34 @@ def _fits(value: Any, hint: Any) -> bool:
     return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
 
 
+def gradients_of(config: Config, *, features: bool) -> Literal["sampled", "exact", "modelled"]:
+    """Where the reward's gradients come from. A learner that knows P knows where its own policy
+    goes, and need not sample it; one that counts P has what its model says. Samples are taken where
+    they are asked for, and with features, whose regression cannot say where a policy goes."""
+    if config.gradients is not None:
+        return config.gradients
+    asked = (
+        config.window.strip() != "1"
+        or config.points is not None
+        or config.visits == "sampled"
+        or config.correction != "none"
+        or config.player == "reinforce"
+    )
+    if asked or (features and config.model == "learned"):
+        return "sampled"
+    return "exact" if config.model == "known" else "modelled"
+
+
+def steps_of(config: Config, gradients: str) -> Literal["adaptive", "anytime", "paper", "theory"]:
+    """Which step sizes. To adapt is to trust a guess of the next payoff; samples are too noisy to
+    be guessed, and where P is counted a quick learner explores too little (both measured)."""
+    if config.steps is not None:
+        return config.steps
+    named = config.sigma is not None or config.eta is not None or config.rewarder == "step"
+    exact = gradients == "exact" and config.model == "known" and config.window.strip() == "1"
+    return "adaptive" if exact and config.player == "mirror" and not named else "anytime"
+
+
 def check(config: Config) -> None:
     """Refuse what cannot be meant, by name."""
     most = 2**31 - 1  # iterations are counted in 32 bits
@@ -137,17 +170,31 @@ def check(config: Config) -> None:
         value = getattr(config, name)
         if value is not None and not least <= value <= limit:
             raise UserError(f"--{name} is {value}; it must be from {least} to {limit:,}.")
-    if config.gradients == "exact" and not config.ledger:
-        raise UserError("Exact gradients need the ledger's occupancies; leave the ledger on.")
-    if config.gradients == "modelled" and (config.model == "known" or config.ledger):
+    alone = config.window.strip() == "1"
+    if config.gradients == "exact" and not config.ledger and not alone:
         raise UserError(
-            "--gradients modelled needs --model learned and --no-ledger: there are no samples for "
-            "the ledger to tell the error of."
+            "Exact gradients of a window need the ledger's occupancies; leave the ledger on."
+        )
+    if config.gradients == "modelled" and (config.model == "known" or not alone):
+        raise UserError(
+            "--gradients modelled is the learned model's word on the current policy; it needs "
+            "--model learned and --window 1."
         )
     if config.correction != "none" and (config.batch is None or config.points):
         raise UserError("--correction needs whole trajectories; give --batch and no --points.")
     if config.correction != "none" and config.visits == "expected":
         raise UserError("--correction weighs the actions that were taken; give --visits sampled.")
+    if config.steps == "adaptive" and (
+        config.player != "mirror"
+        or config.rewarder == "step"
+        or config.sigma is not None
+        or config.eta is not None
+        or config.window.strip() != "1"
+    ):
+        raise UserError(
+            "--steps adaptive sets all step sizes itself, of the mirror step and the leader; leave "
+            "--player, --rewarder, --window, --sigma and --eta out."
+        )
     if config.rewarder == "leader" and config.window.strip() != "1":
         raise UserError(
             f"--window is {config.window}, and the leader weighs everything alike; leave it out."

@@ -25,7 +25,7 @@ from understudy.core.model import theory_scale
 from understudy.core.precision import double
 from understudy.core.types import Occupancy
 from understudy.learners import linear, loop, tabular
-from understudy.learners.config import Config, check
+from understudy.learners.config import Config, check, gradients_of, steps_of
 from understudy.learners.linear import Rewards
 from understudy.learners.loop import Glimpse, Measured
 from understudy.learners.practice import RunShape
@@ -90,6 +90,12 @@ class Batch:
     def regret(self) -> Regret | None:
         """Of the ledger, if it was kept; leaves (seeds, marks)."""
         return self.measured.regret
+
+    @property
+    def certificate(self) -> np.ndarray | None:
+        """What the AIL regret cannot exceed, where steps adapt: (seeds, marks)."""
+        told = self.measured.certificate
+        return None if told is None else np.asarray(told)
 
     @property
     def glimpse(self) -> Glimpse | None:
@@ -234,9 +240,11 @@ def plan(mdp: MDP | LinearMDP, config: Config) -> Plan:
     # Step sizes follow the paper's K: updates where each is a whole batch, as in the theory, and
     # interactions under the equal estimation budget, so that all N share one step size.
     horizon_of_learning = K if config.batch is not None else config.interactions
-    if config.steps == "anytime":
+    gradients = gradients_of(config, features=features is not None)
+    paces = steps_of(config, gradients)
+    if paces in ("adaptive", "anytime"):
         sigma, eta = updates.anytime_steps(H, A, fresh)
-    elif config.steps == "paper":
+    elif paces == "paper":
         sigma, eta = updates.paper_steps(H, horizon_of_learning)
     elif features is not None:
         sigma, eta = updates.linear_steps(H, A, features.d, horizon_of_learning)
@@ -291,9 +299,10 @@ def plan(mdp: MDP | LinearMDP, config: Config) -> Plan:
         keeps_all=c == alpha == 1,
         ledger=config.ledger,
         correction=config.correction,
-        gradients=config.gradients,
-        rewarder=config.rewarder,
-        anytime=config.steps == "anytime",
+        gradients=gradients,
+        rewarder=config.rewarder or ("leader" if paces == "adaptive" else "step"),
+        anytime=paces == "anytime",
+        adaptive=paces == "adaptive",
         expected=config.visits == "expected",
         mixture=config.handed == "mixture",
         episodes=config.episodes,

@@ -9,18 +9,18 @@ Deviation: on the ball rewards lie in [−√d, √d], so Q_h does in (H−h+1)�
 
 import functools
 import math
-from typing import Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from understudy.core import features, regression
+from understudy.core import adaptive, features, regression
 from understudy.core import mdp as mdps
 from understudy.core import mixture as mixtures
 from understudy.core import occupancy as occupancies
 from understudy.core import window as windows
+from understudy.core.adaptive import Rewards, Surprise
 from understudy.core.errors import UserError
 from understudy.core.linear_mdp import LinearMDP
 from understudy.core.mdp import MDP
@@ -34,8 +34,6 @@ from understudy.core.updates import (
     best_in_box,
     pace,
     policy,
-    project_ball,
-    project_box,
 )
 from understudy.core.window import Window
 from understudy.learners import loop
@@ -44,6 +42,7 @@ from understudy.learners.tabular import (
     Info,
     Segment,
     Settings,
+    account,
     audit,
     descend,
     respond,
@@ -51,8 +50,6 @@ from understudy.learners.tabular import (
 )
 from understudy.theory import ledger as ledgers
 from understudy.theory.ledger import Ledger
-
-Rewards = Literal["ball", "box"]
 
 
 class Problem(eqx.Module):
@@ -107,6 +104,7 @@ class State(eqx.Module):
     logits: Logits
     mu: Float[Array, "R d"]
     gain: Float[Array, "R d"] | None  # Ĝ, of the leader alone
+    surprise: Surprise | None  # None where step sizes are set
     window: Window
     walkers: Walkers
     regression: Regression | None  # None where θ is known
@@ -122,13 +120,14 @@ def init(problem: Problem, protocol: RunShape, *, key: Key[Array, ""]) -> State:
     H, S, A = mdp.shape
     point = jnp.zeros(protocol.fresh, jnp.int32)
     mu = jnp.zeros((1 if protocol.stationary_reward else H, linear.d))
-    sums = protocol.keeps_all and protocol.beta == "uniform"
-    ring = ledgers.ring_size(protocol.slots, sums)
     return State(
         pi=mdps.uniform(mdp),
         logits=jnp.zeros((H, S, A)),
         mu=mu,
         gain=mu if protocol.rewarder == "leader" else None,
+        surprise=adaptive.none_yet(mdps.uniform(mdp), mu, problem.rewards)
+        if protocol.adaptive
+        else None,
         window=windows.empty(
             Segment(
                 Points(point, point, point),
@@ -146,7 +145,7 @@ def init(problem: Problem, protocol: RunShape, *, key: Key[Array, ""]) -> State:
         else regression.nothing(linear, shared=protocol.shared_counts),
         V=jnp.zeros((H, S)),
         mixture=mixtures.empty(mdp.shape) if protocol.mixture else None,
-        ledger=ledgers.empty(mdp, problem.table(mu), ring) if protocol.ledger else None,
+        ledger=account(mdp, problem.table(mu), protocol) if protocol.ledger else None,
         k=jnp.zeros((), jnp.int32),
     )
 
@@ -168,15 +167,15 @@ def step(
 
     N = jnp.minimum(windows.reach(settings.reuse, k), protocol.slots)
     beta = windows.weights(settings.reuse, protocol.beta, N)
-    sampled = weighed(*windows.recall(window, beta, k, protocol.points, key=recalling))
-    d_mix = occupancies.estimate(*sampled, problem.mdp.shape)  # Σₙ βₙ d̂ᵏ⁻ⁿ
-    ledger, d = state.ledger, None
-    if ledger is not None or (protocol.mixture and protocol.known):
-        d = mdps.occupancy(problem.mdp, state.pi)
+    d = mdps.occupancy(problem.mdp, state.pi)  # where nothing asks for it, it is not compiled
+    d_mix, told = d, None
+    if protocol.gradients == "sampled":
+        told = weighed(*windows.recall(window, beta, k, protocol.points, key=recalling))
+        d_mix = occupancies.estimate(*told, problem.mdp.shape)  # Σₙ βₙ d̂ᵏ⁻ⁿ
+    ledger = state.ledger
     if ledger is not None:
-        assert d is not None
         r = problem.table(state.mu)
-        ledger, true_mix = audit(ledger, r, d, state.k, protocol, beta, N, sampled)
+        ledger, true_mix = audit(ledger, r, d, state.k, protocol, beta, N, told)
         d_mix = true_mix if protocol.gradients == "exact" else d_mix
     mixture = state.mixture
     if mixture is not None:
@@ -184,19 +183,17 @@ def step(
             # A regression of values is no model of where a policy goes; its samples are.
             each = jnp.full(protocol.fresh, 1 / protocol.fresh)
             d = occupancies.estimate(*weighed(segment, each), problem.mdp.shape)
-        assert d is not None
         mixture = mixtures.extend(mixture, d, k)
 
     gradient = features.collect(linear.phi, problem.expert - d_mix)  # E_dE φ − E_mix φ
-    project = project_ball if problem.rewards == "ball" else project_box
     eta = pace(settings.eta, k, anytime=protocol.anytime)
-    gain, mu = respond(state, gradient, eta, project)  # Eq. 5, or the leader
+    gain, mu, surprise = respond(state, gradient, eta, problem.rewards)  # Eq. 5, or the leader
     Q = evaluate(believe(problem, settings, learned), state.pi, problem.table(mu), problem.span)
-    logits = descend(state, Q, settings, protocol)  # Eq. 4
+    logits, surprise = descend(state, surprise, Q, settings, protocol)  # Eq. 4
     pi = policy(logits)
     V = jnp.sum(state.pi * Q, axis=-1)
     ledger = None if ledger is None else ledgers.note_step(ledger, state.pi, pi)
-    state = State(pi, logits, mu, gain, window, walkers, learned, V, mixture, ledger, k)
+    state = State(pi, logits, mu, gain, surprise, window, walkers, learned, V, mixture, ledger, k)
     return state, Info(N, beta, d_mix)
 
 

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float32, Int, Key
 
+from understudy.core import adaptive
 from understudy.core import mdp as mdps
 from understudy.core import mixture as mixtures
 from understudy.core.mdp import MDP
@@ -69,6 +70,7 @@ class Measured(eqx.Module):
     last_returns: Float[Array, "*marks"]
     last_gap: Float[Array, "*marks"]
     regret: Regret | None  # of the ledger, leaves (batch, marks)
+    certificate: Float[Array, "*marks"] | None  # what it cannot exceed, where steps adapt
     glimpse: Glimpse | None  # where asked for, leaves (batch, marks, S, A)
 
 
@@ -93,7 +95,19 @@ def imitation_gap(
 ) -> Float[Array, ""]:
     """sup_μ L(π, μ) = sup_μ ⟨μ, d_E − d⟩ in closed form; the expert as shown, or the true one."""
     expert = problem.truth if truth and problem.truth is not None else problem.expert
-    gain = expert - d
+    return _most(problem, expert - d, stationary=stationary)
+
+
+def misshown(problem: Problem, *, stationary: bool) -> Float[Array, ""]:
+    """sup_μ ⟨μ, d̂_E − d_E⟩ of demonstrations that stand for a known truth. The bounds of the whole
+    regret pair π_k with μ_{k+1}, the ledger's term of the demonstrations has μ_k: ⟨μ_K, d̂_E − d_E⟩
+    is what lies between."""
+    if problem.truth is None:
+        return jnp.zeros(())
+    return _most(problem, problem.expert - problem.truth, stationary=stationary)
+
+
+def _most(problem: Problem, gain: Occupancy, *, stationary: bool) -> Float[Array, ""]:
     gain = jnp.sum(gain, axis=0, keepdims=True) if stationary else gain
     return jnp.sum(problem.best(gain) * gain)
 
@@ -206,17 +220,21 @@ def at_a_mark(
     handed = last if state.mixture is None else worth(pi)
     glimpse = glance(problem, pi, state) if protocol.replay else None
     if state.ledger is None:
-        return Measured(*handed, *last, None, glimpse)
+        return Measured(*handed, *last, None, None, glimpse)
     regret = ledgers.regret_of(
         state.ledger,
         mdp,
         state.k,
         shown=problem.expert,
         expert=problem.expert if problem.truth is None else problem.truth,
-        exact=protocol.gradients == "exact",
         best=problem.best,
     )
-    return Measured(*handed, *last, regret, glimpse)
+    told = None
+    if state.surprise is not None and protocol.known and protocol.gradients == "exact":
+        expert = problem.expert if problem.truth is None else problem.truth
+        told = adaptive.certificate(state.surprise, expert) + regret.demonstrations
+        told = told + misshown(problem, stationary=protocol.stationary_reward)
+    return Measured(*handed, *last, regret, told, glimpse)
 
 
 @double

@@ -45,6 +45,7 @@ class RunShape:
     gradients: Gradients  # of the reward: where d_mix comes from
     rewarder: Rewarder  # how the reward moves
     anytime: bool  # step sizes fall as 1/√k
+    adaptive: bool  # both players adapt theirs, and guess
     expected: bool  # of a visited state, all actions count by their probability
     mixture: bool  # keep the averages that a policy is handed out from
     episodes: int  # sampled per measurement; 0: returns are exact

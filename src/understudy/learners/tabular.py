@@ -5,7 +5,6 @@
 """
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -13,10 +12,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
+from understudy.core import adaptive
 from understudy.core import mdp as mdps
 from understudy.core import mixture as mixtures
 from understudy.core import occupancy as occupancies
 from understudy.core import window as windows
+from understudy.core.adaptive import Rewards, Surprise
 from understudy.core.importance import marginal_log, path_log
 from understudy.core.mdp import MDP
 from understudy.core.mixture import Mixture
@@ -33,6 +34,7 @@ from understudy.core.updates import (
     pace,
     policy,
     policy_gradient,
+    project_ball,
     project_box,
     reinforce,
     returns_to_go,
@@ -101,6 +103,7 @@ class State(eqx.Module):
     logits: Logits
     mu: Reward
     gain: Reward | None  # Ĝ, of the leader alone
+    surprise: Surprise | None  # None where step sizes are set
     window: Window
     walkers: Walkers
     counts: Counts | None  # None where P is known
@@ -124,13 +127,12 @@ def init(problem: Problem, protocol: RunShape, *, key: Key[Array, ""]) -> State:
     point = jnp.zeros(protocol.fresh, jnp.int32)
     start = draw(mdp.nu, jax.random.uniform(key, (protocol.lanes,)))
     mu = jnp.zeros((1 if protocol.stationary_reward else H, S, A))
-    sums = protocol.keeps_all and protocol.beta == "uniform"
-    ring = ledgers.ring_size(protocol.slots, sums)
     return State(
         pi=mdps.uniform(mdp),
         logits=jnp.zeros((H, S, A)),
         mu=mu,
         gain=mu if protocol.rewarder == "leader" else None,
+        surprise=adaptive.none_yet(mdps.uniform(mdp), mu, "box") if protocol.adaptive else None,
         window=windows.empty(
             Segment(
                 Points(point, point, point),
@@ -142,7 +144,7 @@ def init(problem: Problem, protocol: RunShape, *, key: Key[Array, ""]) -> State:
         walkers=Walkers(h=jnp.zeros(protocol.lanes, jnp.int32), s=start),
         counts=None if protocol.known else no_counts(mdp, shared=protocol.shared_counts),
         mixture=mixtures.empty(mdp.shape) if protocol.mixture else None,
-        ledger=ledgers.empty(mdp, mu, ring) if protocol.ledger else None,
+        ledger=account(mdp, mu, protocol) if protocol.ledger else None,
         k=jnp.zeros((), jnp.int32),
     )
 
@@ -161,48 +163,64 @@ def step(
     window = windows.append(state.window, segment, label=state.k)
     counts = None if state.counts is None else observe(state.counts, points, slot)
 
+    model = believe(problem, settings, counts)
+    d = mdps.occupancy(problem.mdp, state.pi)  # where nothing asks for it, it is not compiled
+    foreseen = modelled(model, state.pi) if isinstance(model, Counted) else d
     N = jnp.minimum(windows.reach(settings.reuse, k), protocol.slots)
     beta = windows.weights(settings.reuse, protocol.beta, N)
-    recalled, weights = windows.recall(window, beta, k, protocol.points, key=recalling)
-    weights = weights * ratio(problem.mdp, state.pi, recalled, protocol)
-    sampled = weighed(recalled, weights)
-    d_mix = occupancies.estimate(*sampled, problem.mdp.shape)  # Σₙ βₙ d̂ᵏ⁻ⁿ
-    ledger, d = state.ledger, None
-    if ledger is not None or (protocol.mixture and protocol.known):
-        d = mdps.occupancy(problem.mdp, state.pi)
+    d_mix, told = foreseen, None if protocol.gradients == "exact" else foreseen  # as OAL
+    if protocol.gradients == "sampled":
+        told = recall(state.pi, window, beta, k, problem.mdp, protocol, key=recalling)
+        d_mix = occupancies.estimate(*told, problem.mdp.shape)  # Σₙ βₙ d̂ᵏ⁻ⁿ
+    elif protocol.gradients == "exact":
+        d_mix = d  # of a window, the ledger has it
+    ledger = state.ledger
     if ledger is not None:
-        assert d is not None
-        ledger, true_mix = audit(ledger, state.mu, d, state.k, protocol, beta, N, sampled)
+        ledger, true_mix = audit(ledger, state.mu, d, state.k, protocol, beta, N, told)
         d_mix = true_mix if protocol.gradients == "exact" else d_mix
-    model = believe(problem, settings, counts)
-    if isinstance(model, Counted) and (protocol.mixture or protocol.gradients == "modelled"):
-        d = modelled(model, state.pi)
-        d_mix = d if protocol.gradients == "modelled" else d_mix  # as OAL
     mixture = state.mixture
     if mixture is not None:
-        assert d is not None
-        mixture = mixtures.extend(mixture, d, k)  # Cor. 4.9
+        mixture = mixtures.extend(mixture, foreseen, k)  # Cor. 4.9
 
     eta = pace(settings.eta, k, anytime=protocol.anytime)
-    gain, mu = respond(state, problem.expert - d_mix, eta)  # Eq. 5, or the leader
+    gain, mu, surprise = respond(state, problem.expert - d_mix, eta)  # Eq. 5, or the leader
     Q = evaluate(model, state.pi, mu)  # §4.1
-    logits = improve(state, problem, settings, protocol, points, mu, Q)  # Eq. 4
+    logits, surprise = improve(state, surprise, problem, settings, protocol, points, mu, Q)  # Eq. 4
     pi = policy(logits)
     ledger = None if ledger is None else ledgers.note_step(ledger, state.pi, pi)
-    state = State(pi, logits, mu, gain, window, walkers, counts, mixture, ledger, k)
+    state = State(pi, logits, mu, gain, surprise, window, walkers, counts, mixture, ledger, k)
     return state, Info(N, beta, d_mix)
+
+
+def recall(
+    pi: Policy,
+    window: Window,
+    beta: Float[Array, " slots"],
+    k: Int[Array, ""],
+    mdp: MDP,
+    protocol: RunShape,
+    *,
+    key: Key[Array, ""],
+) -> tuple[Points, Float[Array, "..."]]:
+    """What the window holds of the N latest policies, weighted by β."""
+    segments, weights = windows.recall(window, beta, k, protocol.points, key=key)
+    return weighed(segments, weights * ratio(mdp, pi, segments, protocol))
 
 
 def respond(
     state: Any,
     gradient: Float[Array, "H *features"],
     eta: Float[Array, ""],
-    project: Callable[[Array], Array] = project_box,
-) -> tuple[Any, Any]:
-    """The reward player's (Ĝ_k, μ_k): a step along the gradient (Eq. 5), or the leader's."""
+    rewards: Rewards = "box",
+) -> tuple[Any, Any, Surprise | None]:
+    """The reward player's (Ĝ_k, μ_k): a step along the gradient (Eq. 5), or the leader's, with a
+    step size that is set or one that adapts."""
+    project = project_ball if rewards == "ball" else project_box
     if state.gain is None:
-        return None, ascend(state.mu, gradient, eta, project)
-    return lead(state.gain, gradient, eta, project)
+        return None, ascend(state.mu, gradient, eta, project), None
+    if state.surprise is None:
+        return *lead(state.gain, gradient, eta, project), None
+    return adaptive.answer(state.surprise, state.gain, gradient, rewards)
 
 
 def log_probability(
@@ -224,6 +242,18 @@ def ratio(
     return 1.0 if now is None or recalled.log is None else jnp.exp(now - recalled.log)
 
 
+def account(mdp: MDP, mu: Reward, protocol: RunShape) -> Ledger:
+    """An empty ledger of what this run has to book."""
+    sums = protocol.keeps_all and protocol.beta == "uniform"
+    return ledgers.empty(
+        mdp,
+        mu,
+        ledgers.ring_size(protocol.slots, sums),
+        reuses=protocol.slots > 1,
+        exact=protocol.gradients == "exact",
+    )
+
+
 def audit(
     ledger: Ledger,
     mu: Reward,
@@ -232,14 +262,13 @@ def audit(
     protocol: RunShape,
     beta: Float[Array, " slots"],
     N: Int[Array, ""],
-    sampled: tuple[Points, Float[Array, "*points"]],
+    told: Occupancy | tuple[Points, Float[Array, "*points"]] | None,
 ) -> tuple[Ledger, Occupancy]:
-    """Enter the pair of policy k, whose occupancy is d, and μ_k in the ledger; also, the window's
-    true mixture."""
+    """Enter the pair of policy k, whose occupancy is d, and μ_k in the ledger, with what the
+    window's mixture was taken for; also, the window's true mixture."""
     uniform = protocol.beta == "uniform"
     ledger, d_mix = ledgers.follow(ledger, d, beta, N, k, uniform=uniform)
-    booked = None if protocol.gradients == "exact" else sampled
-    return ledgers.book(ledger, mu, d=d, d_mix=d_mix, sampled=booked), d_mix
+    return ledgers.book(ledger, mu, d=d, d_mix=d_mix, estimate=told), d_mix
 
 
 def believe(problem: Problem, settings: Settings, counts: Counts | None) -> Model:
@@ -251,30 +280,36 @@ def believe(problem: Problem, settings: Settings, counts: Counts | None) -> Mode
 
 def improve(
     state: State,
+    surprise: Surprise | None,
     problem: Problem,
     settings: Settings,
     protocol: RunShape,
     points: Points,
     mu: Reward,
     Q: Values,
-) -> Logits:
+) -> tuple[Logits, Surprise | None]:
     """The policy player's step: mirror descent (Eq. 4), or ascent on J(π_θ, μ_k) with the exact
     gradient or with one sampled from the points that π_{k−1} has just collected (Figure 3)."""
     if protocol.player == "mirror":
-        return descend(state, Q, settings, protocol)
+        return descend(state, surprise, Q, settings, protocol)
     if protocol.player == "gradient":
         slope = policy_gradient(mdps.occupancy(problem.mdp, state.pi), state.pi, Q)
     else:
         G = returns_to_go(points, mu, Q, lanes=protocol.lanes)
         slope = reinforce(points, G, state.pi, Q)
-    return climb(state.logits, slope, settings.ascent)
+    return climb(state.logits, slope, settings.ascent), None
 
 
-def descend(state: Any, Q: Values, settings: Settings, protocol: RunShape) -> Logits:
-    """Eq. 4 with the step size of update k = state.k + 1."""
+def descend(
+    state: Any, surprise: Surprise | None, Q: Values, settings: Settings, protocol: RunShape
+) -> tuple[Logits, Surprise | None]:
+    """Eq. 4 with the step size of update k = state.k + 1, or with one that adapts."""
+    if surprise is not None:
+        return adaptive.turn(surprise, state.pi, Q)
     k = state.k + 1
     fade = jnp.sqrt(state.k / (k * 1.0)) if protocol.anytime else 1.0  # whole ones give float32
-    return mirror(state.logits, Q, pace(settings.sigma, k, anytime=protocol.anytime), fade)
+    sigma = pace(settings.sigma, k, anytime=protocol.anytime)
+    return mirror(state.logits, Q, sigma, fade), None
 
 
 # --- a whole run ---------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from understudy.core.errors import UserError
-from understudy.theory import bounds
+from understudy.theory import bounds, linear_bounds
 from understudy.theory.bounds import Sizes
 
 
@@ -52,17 +52,17 @@ def advise(size: Sizes, d: int | None = None) -> Advice:
     def order(N: int, kind: str) -> bounds.Terms:
         if kind == "proven":
             whole = float(N)
-            return bounds.proven(size, whole) if d is None else bounds.linear_proven(size, d, whole)
+            return bounds.proven(size, whole) if d is None else linear_bounds.proven(size, d, whole)
         sharp = kind == "sharp"
         if d is None:
             return bounds.order(size, float(N), sharp=sharp)
-        return bounds.linear_order(size, d, float(N), sharp=sharp)
+        return linear_bounds.order(size, d, float(N), sharp=sharp)
 
     def star(kind: str) -> float:
         sharp = kind == "sharp"
         if d is None:
             return bounds.best_window(size, sharp=sharp)
-        return bounds.linear_best_window(size, d, sharp=sharp)
+        return linear_bounds.best_window(size, d, sharp=sharp)
 
     terms = {
         kind: {

@@ -40,8 +40,8 @@ class Ledger(eqx.Module):
     """Sums over the pairs booked so far."""
 
     trail: Trail  # Σ d_k, and what the window needs of it
-    shift: Occupancy  # Σ (d_mix − d_k)
-    estimate: Occupancy  # Σ d̂_mix; nothing where gradients are exact
+    shift: Occupancy | None  # Σ (d_mix − d_k); None where no policy is reused, and the two are one
+    estimate: Occupancy | None  # Σ d̂_mix; None where gradients are exact
     mu: Reward  # Σ μ_k
     on_dot: Float[Array, ""]  # Σ ⟨μ_k, d_k⟩
     shift_dot: Float[Array, ""]
@@ -64,13 +64,13 @@ class Regret(eqx.Module):
     drift: Float[Array, "*marks lags"]  # max_h ‖d_k − d_{k−n}‖₁ at the last pair, n = 1, 2, 4 …
 
 
-def empty(mdp: MDP, mu: Reward, ring: int) -> Ledger:
-    """Nothing booked yet."""
+def empty(mdp: MDP, mu: Reward, ring: int, *, reuses: bool, exact: bool) -> Ledger:
+    """Nothing booked yet. `reuses`: the window holds more than the newest policy."""
     zero, none = jnp.zeros(()), jnp.zeros(mdp.shape)
     return Ledger(
         trail=trails.empty(mdp.shape, ring),
-        shift=none,
-        estimate=none,
+        shift=none if reuses else None,
+        estimate=None if exact else none,
         mu=jnp.zeros_like(mu),
         on_dot=zero,
         shift_dot=zero,
@@ -93,6 +93,8 @@ def follow(
     For N = 1 the mixture is `d`, to the bit.
     """
     trail = trails.extend(ledger.trail, d, k)
+    if ledger.shift is None:
+        return dataclasses.replace(ledger, trail=trail), d
     rest = trails.past(trail, ledger.trail.total, beta, N, k, uniform=uniform)
     return dataclasses.replace(ledger, trail=trail), beta[0] * d + rest
 
@@ -103,37 +105,40 @@ def book(
     *,
     d: Occupancy,
     d_mix: Occupancy,
-    sampled: tuple[Points, Float[Array, "*points"]] | None,
+    estimate: Occupancy | tuple[Points, Float[Array, "*points"]] | None,
 ) -> Ledger:
-    """Enter the pair (π_k, μ_k): its occupancy, its window's true mixture, and the points with
-    their weights that the mixture was estimated from (None: it was taken as it is).
+    """Enter the pair (π_k, μ_k): its occupancy, its window's true mixture, and what the mixture was
+    taken for: a model's occupancy, or points with their weights (None: it was taken as it is).
 
-    The estimate is booked point by point, not as an array: that keeps the ledger's cost below
-    that of the iteration itself.
+    Points are booked one by one, not as an array: that keeps the ledger's cost below that of the
+    iteration itself.
     """
-    shift = d_mix - d
-    estimate, estimate_dot = ledger.estimate, ledger.estimate_dot
-    if sampled is not None:
-        points, weights = sampled
+    ledger = dataclasses.replace(ledger, mu=ledger.mu + mu, on_dot=ledger.on_dot + jnp.sum(mu * d))
+    if ledger.shift is not None:
+        shift = d_mix - d
+        ledger = dataclasses.replace(
+            ledger,
+            shift=ledger.shift + shift,
+            shift_dot=ledger.shift_dot + jnp.sum(mu * shift),
+        )
+    if estimate is None or ledger.estimate is None:
+        return ledger
+    if isinstance(estimate, tuple):
+        points, weights = estimate
         counted = d.shape[0] * weights  # as in `occupancy.estimate`
-        estimate = estimate.at[points.h, points.s, points.a].add(counted)
+        taken = ledger.estimate.at[points.h, points.s, points.a].add(counted)
         stage = points.h if mu.shape[0] > 1 else 0
-        estimate_dot = estimate_dot + jnp.sum(counted * mu[stage, points.s, points.a])
-    return dataclasses.replace(
-        ledger,
-        shift=ledger.shift + shift,
-        estimate=estimate,
-        mu=ledger.mu + mu,
-        on_dot=ledger.on_dot + jnp.sum(mu * d),
-        shift_dot=ledger.shift_dot + jnp.sum(mu * shift),
-        estimate_dot=estimate_dot,
-    )
+        dot = jnp.sum(counted * mu[stage, points.s, points.a])
+    else:
+        taken, dot = ledger.estimate + estimate, jnp.sum(mu * estimate)
+    return dataclasses.replace(ledger, estimate=taken, estimate_dot=ledger.estimate_dot + dot)
 
 
 def note_step(ledger: Ledger, before: Policy, after: Policy) -> Ledger:
     """Remember the largest TV(π_k ‖ π_{k−1})[s] over stages and states."""
-    # A product with ones sums five times faster than a sum over so short an axis (measured).
-    step = jnp.max(jnp.abs(after - before) @ jnp.ones(after.shape[-1])) / 2
+    # Action by action: one pass and no array between, half the time of a sum over the axis.
+    moved = (jnp.abs(after[..., a] - before[..., a]) for a in range(after.shape[-1]))
+    step = jnp.max(sum(moved, jnp.zeros(after.shape[:-1]))) / 2
     return dataclasses.replace(ledger, tv=jnp.maximum(ledger.tv, step))
 
 
@@ -144,7 +149,6 @@ def regret_of(
     *,
     shown: Occupancy,
     expert: Occupancy,
-    exact: bool,
     best: Callable[[Reward], Reward],
 ) -> Regret:
     """The account of the pairs booked. `shown` is the d̂_E that was learned from, `expert` the true
@@ -156,8 +160,11 @@ def regret_of(
         return jnp.sum(star * gather(x, ledger.mu)) - dot
 
     on, on_dot = K * expert - total, jnp.sum(ledger.mu * expert) - ledger.on_dot
-    mix, mix_dot = total + ledger.shift, ledger.on_dot + ledger.shift_dot
-    taken, taken_dot = (mix, mix_dot) if exact else (ledger.estimate, ledger.estimate_dot)
+    shift = jnp.zeros_like(total) if ledger.shift is None else ledger.shift
+    mix, mix_dot = total + shift, ledger.on_dot + ledger.shift_dot
+    taken, taken_dot = ledger.estimate, ledger.estimate_dot
+    if taken is None:
+        taken, taken_dot = mix, mix_dot
     hat, hat_dot = K * shown - taken, jnp.sum(ledger.mu * shown) - taken_dot
     gain = gather(on, ledger.mu)
     star = best(gain)  # μ*
@@ -169,7 +176,7 @@ def regret_of(
         policy=policy,
         reward=reward,
         optimisation=against(star, hat, hat_dot),
-        shift=against(star, ledger.shift, ledger.shift_dot),
+        shift=against(star, shift, ledger.shift_dot),
         estimation=against(star, taken - mix, taken_dot - mix_dot),
         demonstrations=against(star, K * (expert - shown), jnp.sum(ledger.mu * (expert - shown))),
         slack=policy + reward - ail,

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from understudy.theory import bounds
-from understudy.theory.bounds import Rewards, Sizes
+from understudy.theory import bounds, linear_bounds
+from understudy.theory.bounds import Sizes
 from understudy.theory.ledger import Regret, lags
+from understudy.theory.linear_bounds import Rewards
 
 TOLERANCE = 1e-9
 
@@ -30,6 +31,11 @@ class Setting:
     feasible: bool = True  # d_E is the occupancy of a policy, which Lemma 3.2 needs
     modelled: bool = False  # gradients from the counted model, which are no samples
     corrected: bool = False  # importance ratios, with which gradients have no bound
+    exact: bool = False  # gradients, which then have no noise
+    features: int | None = None  # d, with rewards φᵀμ
+    adaptive: bool = False  # step sizes: sigma and eta are not what ran
+    certificate: float | None = None  # of the regret, demonstrations and all, where steps adapt
+    misshown: float = 0.0  # sup_μ ⟨μ, d̂_E − d_E⟩, which the bounds of the whole regret pay besides
 
 
 class Limits(NamedTuple):
@@ -46,6 +52,26 @@ class Limits(NamedTuple):
 
 def limits(size: Sizes, setting: Setting, delta: float) -> Limits:
     """What the theory says of a run, and None where it says nothing."""
+    return _adapting(size, setting) if setting.adaptive else _set(size, setting, delta)
+
+
+def _adapting(size: Sizes, setting: Setting) -> Limits:
+    """Of steps that adapt: the whole regret where gradients are exact and P is known, and nothing
+    of its parts, which pair π_k with μ_k where the theorem has μ_{k+1}. N = 1 shifts nothing."""
+    ail = None
+    if setting.exact and setting.staged and setting.bonus_scale is None:
+        ail = (
+            bounds.adaptive_regret(size)
+            if setting.rewards is None or setting.features is None
+            else linear_bounds.adaptive_regret(size, setting.features, setting.rewards)
+        )
+    noise = 0.0 if setting.exact else None
+    nothing = (None, None)
+    return Limits(None, None, (0.0, 0.0), noise, ail, nothing, nothing)
+
+
+def _set(size: Sizes, setting: Setting, delta: float) -> Limits:
+    """Of steps whose sizes are set beforehand."""
     sigma, eta, rewards, windows = setting.sigma, setting.eta, setting.rewards, setting.windows
     # ‖ĝ_h‖₂ at most: of two distributions √2, of two means of unit vectors 2
     whole = math.sqrt(2) if rewards is None else 2.0
@@ -61,13 +87,13 @@ def limits(size: Sizes, setting: Setting, delta: float) -> Limits:
         optimisation = (
             bounds.optimisation(size, eta, steepest)
             if rewards is None
-            else bounds.linear_optimisation(size, eta, rewards, steepest)
+            else linear_bounds.optimisation(size, eta, rewards, steepest)
         )
-    if covered:
+    if covered and not setting.modelled:  # a model's error is no sampling error
         estimation = (
             bounds.estimation(size, eta, windows, delta=delta)
             if rewards is None
-            else bounds.linear_estimation(size, eta, rewards, windows, delta=delta)
+            else linear_bounds.estimation(size, eta, rewards, windows, delta=delta)
         )
     if sigma is not None and (sigma > 0).all() and setting.staged:
         # The leader's η_k G_k also moves where η_k shrinks: by half as much again at most.
@@ -77,9 +103,9 @@ def limits(size: Sizes, setting: Setting, delta: float) -> Limits:
         scale = setting.bonus_scale or 0.0
         if rewards is not None:  # with θ learned, values and regressors are an iteration apart
             if setting.bonus_scale is None:
-                policy = bounds.linear_policy_regret(size, sigma, pace * eta, rewards, gradient)
+                policy = linear_bounds.policy_regret(size, sigma, pace * eta, rewards, gradient)
                 if moving:
-                    ail = bounds.linear_regret(size, sigma, eta, rewards, windows, delta=delta)
+                    ail = linear_bounds.regret(size, sigma, eta, rewards, windows, delta=delta)
         elif setting.bonus_scale is None or told:
             behind = pace * eta * gradient / math.sqrt(2)
             policy = bounds.policy_regret(size, sigma, behind, bonus_scale=scale, delta=delta)
@@ -93,9 +119,9 @@ def limits(size: Sizes, setting: Setting, delta: float) -> Limits:
             shifts = (bounds.lagged(size, first, lag, sharp=s) for s in kinds)
             drifts = (bounds.drift_per_step(H, A, first, sharp=s) for s in kinds)
         else:
-            sharp = float(bounds.sharp_linear_tv_step(H, first, rewards))
-            tv = bounds.linear_tv_step(A, H, first, rewards), sharp
-            step = [bounds.linear_drift_per_step(H, A, first, rewards, sharp=s) for s in kinds]
+            sharp = float(linear_bounds.sharp_tv_step(H, first, rewards))
+            tv = linear_bounds.tv_step(A, H, first, rewards), sharp
+            step = [linear_bounds.drift_per_step(H, A, first, rewards, sharp=s) for s in kinds]
             shifts = (rewards.width * lag * float(one.sum()) for one in step)
             drifts = iter(step)
         if sigma[-1] == sigma[0]:  # fading logits move a policy besides, and have no such bound
@@ -115,6 +141,8 @@ def beside(regret: Regret, size: Sizes, setting: Setting, *, delta: float = 0.05
     one, and whether both hold. A bound is None where the theory does not cover the run."""
     policy, optimisation, shift, estimation, ail, tv, drift = limits(size, setting, delta)
     demonstrations = float(regret.demonstrations)
+    told = None if ail is None else ail + demonstrations + setting.misshown
+    whole = told if setting.certificate is None else setting.certificate
 
     def total(*parts: float | None) -> float | None:
         return (
@@ -135,8 +163,10 @@ def beside(regret: Regret, size: Sizes, setting: Setting, *, delta: float = 0.05
             regret.ail,
             *(
                 (
-                    total(policy, optimisation, shift[0], estimation, demonstrations),
-                    total(ail, demonstrations),
+                    told
+                    if setting.adaptive
+                    else total(policy, optimisation, shift[0], estimation, demonstrations),
+                    whole,
                 )
                 if setting.feasible
                 else (None, None)

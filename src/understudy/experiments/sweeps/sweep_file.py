@@ -5,6 +5,7 @@ envs = ["EmptyRoom-3x3", "EmptyRoom-5x5"]
 seeds = 5                     # 0 … 4, or a list
 [config]                      # the options of `understudy train`, for all runs
 interactions = 2000
+gradients = "sampled"         # or a window of 1 would take none, and the others would
 [grid]                        # every combination of these
 window = ["1", "4", "32"]
 [vary]                        # each of these alone, the rest as in [config]
