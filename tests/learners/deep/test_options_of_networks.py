@@ -296,7 +296,7 @@ def test_the_entropy_to_aim_at_is_set_only_where_it_is_tuned():
 
 def test_an_expert_takes_updates_between_one_and_ten_thousand():
     for updates in (None, 1, 10_000):
-        check_expert(dataclasses.replace(EXPERT, updates=updates))
+        configs.check_expert(dataclasses.replace(EXPERT, updates=updates))
     for updates in (0, 10_001):
         with pytest.raises(UserError, match=f"--updates is {updates}; it must be from 1 to 10,000"):
-            check_expert(dataclasses.replace(EXPERT, updates=updates))
+            configs.check_expert(dataclasses.replace(EXPERT, updates=updates))
