@@ -331,7 +331,7 @@ def _written(folder):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["train", "Pendulum-v1"], "no demonstrations of Pendulum-v1"),
+        (["train", "MountainCar-v0"], "no demonstrations of MountainCar-v0"),
         (["train", "Pendulum-v1", "--demos", "nobody/none-v0"], "Minari"),
         (["train", "Pendulum-v1", "--kl", "-1"], "--kl is -1"),
         (["train", "Pendulum-v1", "--sigma", "1"], "--sigma"),

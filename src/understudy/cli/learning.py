@@ -98,8 +98,8 @@ class TrainDeep:
     """Ours, or a baseline, which changes the defaults: behavioural cloning, on-policy GAIL, DAC,
     SQIL, IQ-Learn."""
     demos: str | None = None
-    """Demonstrations to imitate: .npz, .csv, Minari … (see understudy demos info --help); the
-    package's own, where it has some, if not given."""
+    """Demonstrations to imitate: .npz, .csv, Minari … (see understudy demos info --help), or
+    'medium', the package's weaker expert; the package's own, where it has some, if not given."""
     trajectories: int | None = None
     """Imitate only the first so many demonstrations."""
     thin: int | None = None

@@ -3,13 +3,16 @@
 from pathlib import Path
 
 from understudy.core.demonstrations import Demonstrations
-from understudy.demos import csv, npz, sb2, trajectories
+from understudy.demos import csv, npz, sb2, shipped, trajectories
+
+OURS = "npz, of the package"
 
 
 def read(source: str | Path) -> Demonstrations:
-    """A `.npz` (ours or Stable-Baselines 2's), a `.csv`, a folder of `imitation`'s trajectories, or
-    a Minari dataset by its folder or its id."""
+    """What the package has, by its name; a `.npz` (ours or Stable-Baselines 2's), a `.csv`, a
+    folder of `imitation`'s trajectories, or a Minari dataset by its folder or its id."""
     return {
+        OURS: shipped.read,
         "npz": npz.read,
         "sb2": sb2.read,
         "csv": csv.read,
@@ -21,6 +24,8 @@ def read(source: str | Path) -> Demonstrations:
 def format_of(source: str | Path) -> str:
     """The name of the format."""
     path = Path(source)
+    if str(source) in shipped.names():
+        return OURS
     if path.suffix == ".csv":
         return "csv"
     if path.suffix == ".npz" or (path.exists() and not path.is_dir()):

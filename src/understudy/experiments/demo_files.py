@@ -13,7 +13,7 @@ from rich.table import Table
 
 from understudy.core.demonstrations import Demonstrations
 from understudy.core.errors import UserError
-from understudy.demos import inspection, keys, recording, shipped
+from understudy.demos import inspection, keys, recording
 from understudy.demos.reading import format_of, read
 from understudy.demos.recording import Player
 from understudy.demos.writing import Format, write
@@ -27,8 +27,6 @@ LONGEST = 12  # lines of a table of dimensions
 
 def find(source: str) -> tuple[Demonstrations, str]:
     """Demonstrations, and the name of their format; an environment's are the package's."""
-    if found := shipped.find(source):
-        return found, "npz, of the package"
     if n := catalog.room_size(source):
         return empty_room.demonstrations(n), "written by hand, of the package"
     return read(source), format_of(source)

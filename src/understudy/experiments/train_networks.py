@@ -223,17 +223,15 @@ def stored(run: Path, env: str | None) -> tuple[Policy, str, int | None]:
 
 
 def demonstrations(env: str, demos: str | None, trajectories: int | None) -> Demonstrations:
-    """Those asked for, or those that we ship."""
-    if demos is None:
-        found = shipped.find(env)
-        if found is None:
-            raise UserError(
-                f"There are no demonstrations of {env} in the package; give --demos (a .npz, a "
-                f"Minari dataset), or make some with: understudy expert {env}"
-            )
-        shown = found
-    else:
+    """Those asked for, or those that we ship; `medium` is the environment's own."""
+    shown = shipped.find(env, demos)
+    if shown is None and demos is not None:
         shown = read(demos)
+    if shown is None:
+        raise UserError(
+            f"There are no demonstrations of {env} in the package; give --demos (a .npz, a "
+            f"Minari dataset), or make some with: understudy expert {env}"
+        )
     if trajectories is None:
         return shown
     if not 1 <= trajectories <= len(shown):

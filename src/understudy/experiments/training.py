@@ -264,7 +264,11 @@ def _networks(asked: Asked, config: DeepConfig) -> Result:
     if asked.features is not None:
         raise UserError("Networks learn their own features; leave features out.")
     task = given(asked.env)
-    shown = shipped.find(task.name) if asked.demos is None else _shown(asked.demos)
+    demos, shown = asked.demos, None
+    if demos is None or isinstance(demos, str):
+        shown = shipped.find(task.name, demos)
+    if shown is None:
+        shown = _shown(demos)
     if shown is None:
         raise UserError(
             f"There are no demonstrations of {task.name} in the package; give demos: a path, or "
