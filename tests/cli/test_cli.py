@@ -147,7 +147,7 @@ def test_bad_input_is_one_sentence_and_code_two(args, names, tmp_path, said):
 
 
 @pytest.mark.parametrize(
-    ("env", "names"), [("NoSuchEnv-v0", "NoSuchEnv"), ("Pendulum-v1", "--demos")]
+    ("env", "names"), [("NoSuchEnv-v0", "NoSuchEnv"), ("MountainCarContinuous-v0", "--demos")]
 )
 def test_bad_input_leaves_a_shell_with_code_two(tmp_path, env, names):
     done = understudy("train", env, cwd=tmp_path)

@@ -13,7 +13,6 @@ from random_mdps import random_mdp, random_policy
 from test_deep_runs import SMALL, learn, scripted
 
 from understudy.core import mdp as mdps
-from understudy.core import window as windows
 from understudy.core.demonstrations import Demonstrations
 from understudy.core.errors import UserError
 from understudy.core.model import Counted, occupancy
@@ -201,11 +200,8 @@ def test_gail_sees_its_own_practice_and_no_other():
 def test_dac_samples_all_that_was_practised_alike():
     config = methods.options("dac", PRESETS["fast"])
     settings = learner.resolve(config)
-    k = jnp.asarray(700)
-    recent = learner.reuse(settings)
-    gauge = windows.Gauge(jnp.zeros(()), jnp.ones(()))
-    N = windows.length(recent, settings.adaptive, gauge, k)
-    beta = windows.weights(recent, settings.beta, N, gauge)
+    state = learner.init(settings, 2, 1, discrete=False, key=jax.random.key(0))
+    _, beta = learner.recall(dataclasses.replace(state, k=jnp.int32(700)), settings)
     np.testing.assert_allclose(beta[:700], 1 / 700)
     assert not beta[700:].any()
     assert config.absorbing

@@ -347,7 +347,7 @@ class Storage:
         self.kept.append(place.interactions)
 
 
-def rehearsed(schedule, *, fresh=2, lanes=2, info=None, lost=None, place=None):
+def rehearsed(schedule, *, fresh=2, lanes=2, info=None, place=None):
     """A learner that learns nothing; its state counts."""
     net = actors.actor(2, 1, (4,), discrete=False, key=jax.random.key(0))
     method = Method(
@@ -359,7 +359,6 @@ def rehearsed(schedule, *, fresh=2, lanes=2, info=None, lost=None, place=None):
             info or {"mean": practised["reward"].mean(), "at": np.float32(n)},
         ),
         lambda state: state["net"],
-        *([lost] if lost else []),
     )
     storage, told = Storage(), []
     practice = collector([World(lasts=5) for _ in range(lanes)])
@@ -427,13 +426,6 @@ def test_what_is_enough_ends_a_run():
     assert (ran.place.interactions, len(ran.rows)) == (0, 1)
     assert ran.actor is ran.place.best
     assert ran.place.best_return == ran.rows[0]["return"]
-
-
-def test_lanes_that_are_lost_begin_anew():
-    ran = rehearsed(
-        Schedule(8, 1, 1, keep_best=False, checkpoint_seconds=1e9), lost=lambda state: [1]
-    )
-    assert [lane.episode for lane in ran.practice.lanes] == [0, 2]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -1,4 +1,4 @@
-"""The numbers that docs/deep.md and docs/algorithms say of cloning, drills and letting go."""
+"""The numbers that docs/deep.md and docs/algorithms say of cloning and of how a run begins."""
 
 import dataclasses
 
@@ -8,11 +8,9 @@ import numpy as np
 import optax
 import pytest
 
-from understudy.core import window as windows
 from understudy.learners.baselines import cloning
-from understudy.learners.deep import actor_critic, clone, drill, learner
+from understudy.learners.deep import actor_critic, clone, learner
 from understudy.learners.deep.actor import Actor
-from understudy.learners.deep.actor_critic import Transitions
 from understudy.learners.deep.config import DeepConfig
 from understudy.learners.deep.networks import MLP, Linear, standardise
 
@@ -139,24 +137,7 @@ def test_a_tenth_of_the_trajectories_is_held_out(ends, first):
     assert half.tolist() == [False] * 4 + [True] * 4
 
 
-# --- a drill -------------------------------------------------------------------------------------
-
-
-def test_a_push_has_a_spread_of_a_half():
-    push = drill.practising(affine(2, 3), 4).at(jnp.zeros((1, 2), jnp.float32))
-    np.testing.assert_allclose(np.exp(push.log_std), 0.5, rtol=1e-4)
-
-
-def test_an_episode_unlike_the_expert_for_48_steps_is_cut_off():
-    for logit, far in ((-1.01, True), (-1.0, False), (-0.99, False)):
-        at = drill.strayed(jnp.zeros(1, jnp.int32), jnp.full((8, 1), logit, jnp.float32))
-        assert at.tolist() == [8 if far else 0]
-    assert drill.impatient(jnp.array([47, 48, 0, 49])) == [1, 3]
-    after = drill.strayed(jnp.array([47, 48]), jnp.full((8, 2), -2.0, jnp.float32))
-    assert after.tolist() == [55, 8]
-
-
-# --- a clone that is lost ------------------------------------------------------------------------
+# --- what a run begins with ----------------------------------------------------------------------
 
 CONFIG = DeepConfig(
     interactions=60_000, replay=8, fresh=2, window="1", points=4, batch=4, hidden=4, envs=2,
@@ -170,115 +151,15 @@ def begun():
     return settings, learner.init(settings, 3, 2, discrete=False, key=KEY)
 
 
-def test_from_one_on_a_clone_is_lost(begun):
-    _, state = begun
-    for apart, lost in ((0.99, False), (1.0, True), (3.0, True)):
-        there = dataclasses.replace(state, apart=jnp.float32(apart))
-        assert learner.lost(there, CONFIG) is lost
-        assert not learner.lost(there, dataclasses.replace(CONFIG, warm_start="none"))
-
-
-def test_who_is_let_go_and_who_is_drilled(begun, monkeypatch):
-    """What an iteration is handed, for all that a run may be."""
-    settings, state = begun
-    given = []
-
-    def iterate(state, practised, expert, *, settings, moving):
-        given.append((settings.config, moving))
-        raise StopIteration
-
-    monkeypatch.setattr(learner, "iterate", iterate)
-    lost = dataclasses.replace(state, apart=jnp.float32(1.0))
-
-    def handed(state, config=CONFIG, *, moving=True):
-        asked = settings._replace(config=config)
-        with pytest.raises(StopIteration):
-            learner.step(state, point(0), point(1), settings=asked, moving=moving)
-        assert given[-1][1] is moving
-        return given[-1][0]
-
-    assert handed(state) == CONFIG
-    assert handed(lost).anchor == 10 * CONFIG.anchor
-    assert handed(lost, moving=False) == CONFIG
-    assert handed(dataclasses.replace(lost, terminates=jnp.asarray(True))) == CONFIG
-    short = dataclasses.replace(CONFIG, interactions=49_999)
-    assert handed(lost, short) == drill.drilling(short)
-    assert handed(state, short, moving=False) == drill.drilling(short)
-
-
-def test_a_run_begins_with_the_actor_it_is_given(begun):
-    _, state = begun
-    given = jax.tree.map(lambda x: x + 1, state.agent.actor)
-    after = learner.begin_with(state, given)
-    trees = (after.agent.actor, after.agent.anchor, after.average)
-    for tree in trees:
-        for a, b in zip(jax.tree.leaves(tree), jax.tree.leaves(given), strict=True):
-            np.testing.assert_array_equal(a, b)
-    places = [leaf.unsafe_buffer_pointer() for tree in trees for leaf in jax.tree.leaves(tree)]
-    assert len(set(places)) == len(places)  # buffers of their own: a step gives them away
-
-
 def test_what_a_run_begins_with(begun):
     settings, state = begun
-    assert float(state.apart) == pytest.approx(0.2)  # poor, before it is known
-    assert (state.strayed.tolist(), int(state.k), bool(state.terminates)) == ([0, 0], 0, False)
+    assert (int(state.k), bool(state.terminates)) == (0, False)
+    assert state.lead.episodes.tolist() == [0, 0]
     assert (float(state.gauge.drift), float(state.gauge.error)) == (0, 1)
     assert state.window.segments.obs.shape == (2, 4, 3)
     assert state.window.segments.action.shape == (2, 4, 2)
     assert [layer.w.shape for layer in state.judge.net.layers] == [(5, 4), (4, 4), (4, 1)]
-    assert settings.slots == 2
-
-
-def point(seed, n=1):
-    rng = np.random.default_rng(seed)
-    s, after = rng.normal(size=(2, n, 3)).astype(np.float32)
-    a = rng.uniform(-1, 1, (n, 2)).astype(np.float32)
-    return Transitions(*map(jnp.asarray, (s, a, after, np.zeros(n, bool))))
-
-
-def together(*many):
-    return jax.tree.map(lambda *x: jnp.concatenate(x), *many)
-
-
-def test_how_far_apart_by_medians(begun):
-    """Of four points practised one is far out, as after a fall: the median does not see it."""
-    settings, state = begun
-    judge = jax.tree.map(lambda x: 3 * x, state.judge)
-    state, expert, usual = dataclasses.replace(state, judge=judge), point(1), point(2)
-    far = jax.tree.map(lambda x: 50 * x if x.dtype == jnp.float32 else x, point(3))
-    practised = together(usual, usual, far, usual)
-    state = dataclasses.replace(
-        state, window=windows.append(state.window, practised, jnp.int32(0)), k=jnp.int32(1)
-    )
-    found = jax.jit(learner.tell_apart, static_argnums=3)(
-        state, jnp.array([1.0, 0.0]), expert, settings, key=KEY
-    )
-    shown, seen = (float(state.judge(learner.points(x, False))[0]) for x in (expert, usual))
-    assert float(found) == pytest.approx(shown - seen, abs=1e-6)
-    assert abs(shown - seen) > 0.01
-
-
-def test_lanes_are_looked_after_one_by_one(begun):
-    """Points are stored step by step, two lanes at each."""
-    settings, state = begun
-    near, far = point(5), point(6)
-    ends = [float(state.judge(learner.points(x, False))[0]) for x in (near, far)]
-    lean = state.judge.net.layers[-1]
-    shift = -1 - sum(ends) / 2  # so that one is above −1, and the other below
-    judge = dataclasses.replace(
-        state.judge,
-        net=dataclasses.replace(
-            state.judge.net,
-            layers=(
-                *state.judge.net.layers[:-1],
-                dataclasses.replace(lean, b=lean.b + jnp.float32(shift)),
-            ),
-        ),
-    )
-    state = dataclasses.replace(state, judge=judge, strayed=jnp.array([4, 6], jnp.int32))
-    practised = together(near, far, near, far)
-    found = learner.look_after(state, practised, settings).strayed.tolist()
-    assert found == ([0, 8] if ends[0] > ends[1] else [6, 0])
+    assert (settings.slots, settings.trial) == (2, 2)  # a trial of what the replay keeps
 
 
 # --- networks ------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ FRESH = 8  # of the others, where the options leave it open
 # What a method without a discriminator, or without any practice, has no use for.
 _NO_DISCRIMINATOR = {
     "beta", "points", "reward_steps", "discriminator_hidden", "discriminator_rate", "loss",
-    "reward", "penalty", "penalty_centre", "mixup", "spectral_norm", "anchor", "loosen",
+    "reward", "penalty", "penalty_centre", "mixup", "spectral_norm", "anchor", "trial",
 }  # fmt: skip
 _CLONING = {"interactions", "hidden", "normalise", "marks", "episodes"}  # all that it reads
 UNUSED: dict[str, set[str]] = {
@@ -60,14 +60,17 @@ def _gail(base: DeepConfig) -> DeepConfig:
     nothing else. It is the learner with N = 1, a replay of one segment, no demonstrations in its
     batches and no clone, not PPO; it takes as many steps per interaction as the others."""
     each = base.fresh or FRESH
+    steps = base.policy_steps
     return dataclasses.replace(
         base,
         window="1",
         fresh=ON_POLICY,
         replay=ON_POLICY,
-        policy_steps=max(1, base.policy_steps * ON_POLICY // each),
+        policy_steps=None if steps is None else max(1, steps * ON_POLICY // each),
         reward_steps=max(1, base.reward_steps * ON_POLICY // each),
         demo_share=0.0,
+        cloning=0.0,
+        trial=0,
         warm_start="none",
     )
 
@@ -86,6 +89,8 @@ def _dac(base: DeepConfig) -> DeepConfig:
         kl=0.0,
         entropy=0.0,  # in an absorbing state it would be free, and pay for dying
         demo_share=0.0,
+        cloning=0.0,
+        trial=0,
         warm_start="none",
     )
 
@@ -100,6 +105,7 @@ def _sqil(base: DeepConfig) -> DeepConfig:
         kl=0.0,
         entropy=None,
         demo_share=0.5,
+        cloning=0.0,
         warm_start="none",
     )
 

@@ -14,7 +14,7 @@ from understudy.core.window import Window
 from understudy.learners.deep import actor_critic, replay
 from understudy.learners.deep.actor import Actor
 from understudy.learners.deep.actor_critic import Agent, Transitions
-from understudy.learners.deep.learner import Settings, draw
+from understudy.learners.deep.learner import Settings
 from understudy.learners.deep.networks import toward
 
 # One step of the critics and their targets, on practised points and on the expert's.
@@ -86,16 +86,16 @@ def iterate(
     def one(agent: Agent, key: Array) -> tuple[Agent, Info]:
         drawing, choosing, fitting, improving = jax.random.split(key, 4)
         seen = replay.batch(window, k, config.batch - half, key=drawing)
-        shown = draw(expert, half, key=choosing)
+        shown = replay.draw(expert, half, key=choosing)
         agent, loss = fit(agent, seen, shown, tuning, key=fitting)
         if not moving:
             return agent, Info(loss, jnp.zeros_like(loss), jnp.zeros_like(loss))
         agent, info = actor_critic.ascend(
-            agent, both(seen, shown), loss, tuning, pace, 1.0, key=improving
+            agent, both(seen, shown), loss, tuning, pace, half, key=improving
         )
         return agent, Info(loss, info.q, info.entropy)
 
-    keys = jax.random.split(jax.random.fold_in(state.key, k), config.policy_steps)
+    keys = jax.random.split(jax.random.fold_in(state.key, k), settings.policy_steps)
     agent, told = jax.lax.scan(one, agent, keys)
     share = 1 / (1 + config.average * k.astype(jnp.float32))
     average = toward(state.average, agent.actor, share)

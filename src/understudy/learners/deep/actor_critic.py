@@ -2,7 +2,8 @@
 
 The actor minimises E_{a~π}[ λ (log π − log π_old) + α log π − Q ]. With λ > 0 it is mirror
 descent policy optimisation, Eq. 3: stay near π_old while Q rises. With λ = 0 and α tuned to a
-target entropy it is Soft Actor-Critic. Nothing else differs.
+target entropy it is Soft Actor-Critic. The learner adds c E_E[how far π's mode misses the expert's
+action]: where the expert was seen, what to do is known. Nothing else differs.
 
 MDPO as published (Tomar et al. 2022) samples the first term too. We take its closed form, the KL of
 two normals: at π = π_old, where every iteration begins, the sampled one has a gradient of λ ε/σ per
@@ -38,6 +39,7 @@ class Tuning:
     gamma: float = 0.99
     tau: float = 0.005
     kl: float = 0.0  # λ
+    cloning: float = 0.0  # c
     entropy: float = 0.05  # α; where it is tuned, its start
     target_entropy: float | None = None  # None: α stays
 
@@ -82,6 +84,7 @@ class Info(eqx.Module):
     q: Float32[Array, ""]
     kl: Float32[Array, ""]  # E log π − log π_old
     entropy: Float32[Array, ""]  # −E log π
+    missed: Float32[Array, ""]  # how far the mode is from the expert's actions, at its states
 
 
 def init(
@@ -108,21 +111,27 @@ def log_of(entropy: float) -> Float32[Array, ""]:
     return jnp.log(jnp.asarray(max(entropy, 1e-8), jnp.float32))
 
 
+def renewed(agent: Agent, now: Bool[Array, ""]) -> Agent:
+    """π_old is the policy of now, where it is time."""
+    anchor = jax.tree.map(lambda old, new: jnp.where(now, new, old), agent.anchor, agent.actor)
+    return eqx.tree_at(lambda a: a.anchor, agent, anchor)
+
+
 def improve(
     agent: Agent,
     batch: Transitions,
     reward: Float32[Array, " batch"],
     tuning: Tuning,
     pace: Float32[Array, ""] | float = 1.0,
-    grip: Float32[Array, ""] | float = 1.0,
+    of_expert: int = 0,
     *,
     key: Key[Array, ""],
 ) -> tuple[Agent, Info]:
     """One step of the critics and their targets, then of the actor and the temperature. `pace`
-    shortens the actor's step, `grip` loosens λ."""
+    shortens the actor's step; the last `of_expert` points of the batch are the expert's."""
     looking, acting = jax.random.split(key)
     agent, critic_loss = evaluate(agent, batch, reward, tuning, key=looking)
-    return ascend(agent, batch, critic_loss, tuning, pace, grip, key=acting)
+    return ascend(agent, batch, critic_loss, tuning, pace, of_expert, key=acting)
 
 
 def evaluate(
@@ -179,30 +188,33 @@ def ascend(
     critic_loss: Float32[Array, ""],
     tuning: Tuning,
     pace: Float32[Array, ""] | float,
-    grip: Float32[Array, ""] | float,
+    of_expert: int = 0,
     *,
     key: Key[Array, ""],
 ) -> tuple[Agent, Info]:
     """A step of the actor, then of the temperature."""
     alpha, before = jnp.exp(agent.log_alpha), agent.anchor.at(batch.obs)
 
-    def loss(pi: Actor) -> tuple[Array, tuple[Array, Array, Array]]:
+    def loss(pi: Actor) -> tuple[Array, tuple[Array, ...]]:
         here = pi.at(batch.obs)
         a = here.options(key=key)
         Q = agent.critic.least(batch.obs, a.action)
         kl = jnp.mean(here.kl(before)) if tuning.kl else jnp.zeros_like(alpha)
+        missed = jnp.zeros_like(alpha)
+        if tuning.cloning and of_expert:
+            missed = jnp.mean(here.miss(batch.action)[-of_expert:])
 
         def expect(x: Array) -> Array:
             return jnp.mean(jnp.sum(a.weight * x, axis=0))
 
-        cost = grip * tuning.kl * kl + expect(alpha * a.log - Q)  # Eq. 3
-        return cost, (expect(Q), kl, -expect(a.log))
+        cost = tuning.kl * kl + expect(alpha * a.log - Q)  # Eq. 3
+        return cost + tuning.cloning * missed, (expect(Q), kl, -expect(a.log), missed)
 
-    slope, (q, kl, entropy) = jax.grad(loss, has_aux=True)(agent.actor)
+    slope, (q, kl, entropy, missed) = jax.grad(loss, has_aux=True)(agent.actor)
     rate = pace * tuning.actor_rate
     pi, moments = adam.descend(agent.actor, slope, agent.actor_moments, rate)
     agent = eqx.tree_at(lambda a: (a.actor, a.actor_moments), agent, (pi, moments))
-    return temper(agent, entropy, tuning), Info(critic_loss, q, kl, entropy)
+    return temper(agent, entropy, tuning), Info(critic_loss, q, kl, entropy, missed)
 
 
 def usual_entropy(actions: int, *, discrete: bool) -> float:

@@ -1,28 +1,20 @@
 """Every method with networks as a `Method` of a rehearsal: ours, the baselines, cloning alone."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from understudy.learners.baselines import cloning, iq_learn, sqil
 from understudy.learners.baselines.methods import Method as Name
-from understudy.learners.deep import acting, clone, drill, learner
-from understudy.learners.deep.actor import actor
+from understudy.learners.deep import acting, clone, learner
+from understudy.learners.deep.actor import Actor, actor
 from understudy.learners.deep.actor_critic import Transitions, transitions
 from understudy.learners.deep.collect import Act
-from understudy.learners.deep.config import DeepConfig
 from understudy.learners.deep.learner import Settings
 from understudy.learners.deep.rehearsal import Method
 from understudy.learners.deep.scaling import Scaling
-
-
-def warmed(config: DeepConfig, n: int) -> bool:
-    """Whether the actor moves after so many interactions."""
-    if config.warmup is not None:
-        return n >= config.warmup
-    return n >= (min(5_000, config.interactions / 10) if config.warm_start == "clone" else 1_000)
 
 
 def learner_of(method: Name) -> Any:
@@ -42,32 +34,25 @@ def imitation(
     )
     if config.warm_start == "clone":
         actor = clone.clone(state.agent.actor, expert.obs, expert.action, key=fitting)
-        state = learner.begin_with(state, jax.block_until_ready(actor))
+        state = learner.begin_with(state, jax.block_until_ready(actor), settings)
 
-    drilled = player is learner and learner.drilled(config)
+    ours = player is learner
 
     def act(state: Any, n: int) -> Act:
-        actor = state.agent.actor
-        if drilled:
-            actor = drill.practising(actor, n // settings.fresh)
-        return acting.sampling(actor, practising, n)
+        return acting.sampling(state.agent.actor, practising, n)
 
     def step(state: Any, practised: dict[str, np.ndarray], n: int) -> tuple[Any, dict[str, Any]]:
-        state, info = player.step(
-            state,
-            transitions(practised),  # the learner never sees the environment's reward
-            expert,
-            settings=settings,
-            moving=warmed(config, n),
-        )
+        # The learner never sees the environment's reward.
+        seen = transitions(practised)
+        ended = {"ended": jnp.int32(practised["ended"].sum())} if ours else {}
+        moving = n >= config.warmup
+        state, info = player.step(state, seen, expert, settings=settings, moving=moving, **ended)
         return state, vars(info)
 
-    each = settings.fresh // config.envs
+    def handed(state: Any) -> Actor:
+        return state.lead.actor if ours else state.average
 
-    def lost_lanes(state: Any) -> Sequence[int]:
-        return drill.impatient(state.strayed) if drilled else ()
-
-    return Method(state, each, act, step, lambda state: state.average, lost_lanes)
+    return Method(state, settings.fresh // config.envs, act, step, handed)
 
 
 def cloning_alone(

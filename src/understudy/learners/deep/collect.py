@@ -59,7 +59,7 @@ class Collector:
 
     def practise(self, act: Act, steps: int) -> dict[str, np.ndarray]:
         """`steps` steps in each lane: (steps · lanes, …) of obs, action, next_obs, terminated and
-        reward, in the networks' units."""
+        reward, in the networks' units; and of `ended`, whether the episode did, cut off or not."""
         rows: list[tuple[np.ndarray, ...]] = []
         for _ in range(steps):
             obs = self._scaled([lane.obs for lane in self.lanes])
@@ -67,35 +67,31 @@ class Collector:
             if not np.isfinite(action).all():
                 raise Diverged(f"The policy's action in {self.name} became NaN; use smaller steps.")
             taken = self.scaling.decode(action)
-            after, rewards, ends = zip(
+            after, *told = zip(
                 *(self._step(i, taken[i]) for i in range(len(self.lanes))), strict=True
             )
-            rows.append((obs, action, self._scaled(after), np.array(ends), np.array(rewards)))
-        obs, action, after, ends, rewards = (np.concatenate(x) for x in zip(*rows, strict=True))
+            rows.append((obs, action, self._scaled(after), *map(np.array, told)))
+        obs, action, after, over, rewards, ended = map(np.concatenate, zip(*rows, strict=True))
         return {
             "obs": obs,
             "action": action.astype(np.float32),
             "next_obs": after,
-            "terminated": ends,
+            "terminated": over,
             "reward": rewards.astype(np.float32),
+            "ended": ended,
         }
 
     def _scaled(self, seen: Sequence[np.ndarray]) -> np.ndarray:
         return asking.scaled(self.scaling, np.stack(seen), self.name)
 
-    def _step(self, i: int, action: Taken) -> tuple[np.ndarray, float, bool]:
+    def _step(self, i: int, action: Taken) -> tuple[np.ndarray, bool, float, bool]:
         lane = self.lanes[i]
         obs, reward, terminated, truncated = self._move(lane, action)
-        if terminated or truncated:
-            self.cut(i)
-        return obs, reward, terminated
-
-    def cut(self, i: int) -> None:
-        """End the lane's episode here, and begin its next."""
-        lane = self.lanes[i]
-        self.ended.append(lane.gained)
-        lane.before = lane.record()
-        self._begin(i, lane.episode + 1)
+        if ended := terminated or truncated:
+            self.ended.append(lane.gained)
+            lane.before = lane.record()
+            self._begin(i, lane.episode + 1)
+        return obs, terminated, reward, ended
 
     def _move(self, lane: Lane, action: Taken) -> tuple[np.ndarray, float, bool, bool]:
         """A step within the episode."""

@@ -33,21 +33,23 @@ class DeepConfig:
     """Copies of the environment stepped side by side."""
     reward_steps: int = 4
     """Discriminator steps per iteration."""
-    policy_steps: int = 6
-    """MDPO steps per iteration."""
+    policy_steps: int | None = 6
+    """MDPO steps per iteration; None: one for each new interaction."""
     batch: int = 128
     """Points per MDPO step."""
     kl: float = 0.5
-    """How strongly the policy is held to the one before, or to the clone that it began with (1 /
-    step size of the mirror step)."""
-    anchor: int = 1
-    """The one before is renewed every so many iterations; a clone stays."""
-    loosen: float = 0.01
-    """After cloning: what is left of --kl at the end, as a share; it falls by the same factor in
-    every iteration."""
+    """How strongly the policy is held to the one before (1 / step size of the mirror step)."""
+    anchor: int | None = None
+    """The one before is renewed every so many policy steps; None: with every iteration."""
+    cloning: float = 1.0
+    """How strongly the policy is held to the expert's actions at the expert's states, those in its
+    batches."""
     average: float = 0.1
-    """The policy that is kept averages the weights over this latest part of the run; 0: it is the
-    last."""
+    """The policy that is judged and handed out averages the weights over this latest part of the
+    run; 0: it is the last."""
+    trial: int = 2_000
+    """Interactions of practice by which a policy is judged: handed out is the one that earned most
+    of the learned reward in them. A clone plays the first of them. 0: always the newest."""
     entropy: float | None = 0.02
     """Weight of the policy's entropy; None: tuned as in SAC, to −1 per action dimension."""
     gamma: float = 0.98
@@ -88,9 +90,8 @@ class DeepConfig:
     """Standardise observations by the demonstrations' mean and deviation."""
     warm_start: Literal["none", "clone"] = "clone"
     """Begin from scratch, or with the actor cloned from the demonstrations."""
-    warmup: int | None = None
-    """First interactions, in which discriminator and critics learn and the actor stays; None:
-    1,000; after cloning 5,000, or a tenth of the run if that is less."""
+    warmup: int = 2_000
+    """First interactions, in which discriminator and critics learn and the actor stays."""
     marks: int = 20
     """How often the policy is measured along the way."""
     episodes: int = 10
@@ -99,28 +100,30 @@ class DeepConfig:
 
 PAPER = DeepConfig(
     window="32",
+    points=2_048,
     fresh=None,
-    replay=2_048,
     reward_steps=1,
-    policy_steps=5,
+    policy_steps=None,
     batch=256,
     kl=0.1,
+    anchor=10,
+    cloning=0.0,
     average=0.0,
+    trial=0,
     entropy=0.0,
     gamma=0.99,
-    tau=0.005,
+    tau=0.01,
     layer_norm=False,
     actor_rate=1e-3,
     final_rate=1.0,
     critic_rate=1e-5,
-    discriminator_hidden=256,
+    discriminator_hidden=100,
     discriminator_rate=1e-3,
     reward="positive",
     penalty=0.0,
     demo_share=0.0,
-    normalise=False,
     warm_start="none",
-    warmup=0,
+    warmup=10_000,
 )
 
 PRESETS: dict[str, DeepConfig] = {
@@ -139,16 +142,17 @@ def check_deep(config: DeepConfig) -> None:
         value = getattr(config, name)
         if value is not None and not 1 <= value <= most:
             raise UserError(f"--{_flag(name)} is {value}; it must be from 1 to {most:,}.")
-    if config.warmup is not None and not 0 <= config.warmup <= most:
-        raise UserError(f"--warmup is {config.warmup}; it must be zero or more.")
-    for name in ("kl", "entropy", "penalty", "penalty_centre"):
+    for name in ("warmup", "trial"):
+        if not 0 <= getattr(config, name) <= most:
+            raise UserError(f"--{name} is {getattr(config, name)}; it must be zero or more.")
+    for name in ("kl", "cloning", "entropy", "penalty", "penalty_centre"):
         value = getattr(config, name)
         if value is not None and not (math.isfinite(value) and value >= 0):
             raise UserError(f"--{_flag(name)} is {value}; it must be a finite number, 0 or more.")
     check_beta(config.beta)
     if not 0 < config.gamma < 1:
         raise UserError(f"--gamma is {config.gamma}; it must be above 0 and below 1.")
-    shares = ("tau", "loosen", "actor_rate", "final_rate", "critic_rate", "discriminator_rate")
+    shares = ("tau", "actor_rate", "final_rate", "critic_rate", "discriminator_rate")
     for name in shares:
         value = getattr(config, name)
         if not 0 < value <= 1:

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Key
 
+from understudy.learners.deep.actor_critic import Transitions
 from understudy.learners.deep.networks import MLP, Linear, mlp
 
 Points = Float32[Array, "points X"]  # (s, a) side by side
@@ -32,6 +33,10 @@ class Discriminator(eqx.Module):
 
     net: MLP
     spectral: bool = eqx.field(static=True)  # each layer divided by its spectral norm
+
+    @property
+    def inputs(self) -> int:
+        return self.net.layers[0].w.shape[0]
 
     def __call__(self, x: Points) -> Float32[Array, " points"]:
         net = self.net
@@ -47,6 +52,12 @@ def discriminator(
     inputs: int, hidden: tuple[int, ...], *, spectral: bool, key: Key[Array, ""]
 ) -> Discriminator:
     return Discriminator(mlp((inputs, *hidden, 1), key=key), spectral)
+
+
+def points(batch: Transitions, absorbing: bool) -> Float32[Array, "*points X"]:
+    """What the discriminator sees: (s, a). In an absorbing state nothing depends on the action."""
+    action = batch.action * (1 - batch.obs[..., -1:]) if absorbing else batch.action
+    return jnp.concatenate([batch.obs, action], axis=-1)
 
 
 def spectral_norm(w: Float32[Array, "i o"], iterations: int = 8) -> Float32[Array, ""]:

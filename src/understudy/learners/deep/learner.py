@@ -13,27 +13,23 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float32, Int, Key
+from jaxtyping import Array, Bool, Float, Float32, Int, Key
 
 from understudy.core import window as windows
 from understudy.core.errors import UserError
 from understudy.core.window import Gauge, Reuse, Shape, Window
-from understudy.learners.deep import actor_critic, adam, clone, drill, replay
+from understudy.learners.deep import actor_critic, adam, clone, replay
 from understudy.learners.deep import discriminator as discriminators
+from understudy.learners.deep import lead as leads
 from understudy.learners.deep.actor import Actor
 from understudy.learners.deep.actor_critic import Agent, Transitions, Tuning
 from understudy.learners.deep.config import DeepConfig
 from understudy.learners.deep.discriminator import Discriminator
+from understudy.learners.deep.lead import Lead
 from understudy.learners.deep.networks import toward
 from understudy.theory.bounds import largest_window
 
 FIRST_ENTROPY = 0.05  # where its weight is tuned
-TELLS_APART = 0.2  # in logits, expert and clone: from there on a clone is not worth holding to
-PACE = 1 / 16  # of the actor while a clone is held to, and as much tighter the hold
-DRILL_PACE = 1 / 4  # the same in a short run, with the clone's stumbles to learn from
-LOST = 1.0  # from there on a clone is of no use, nor are batches full of what it cannot do
-LOOKED_AT = 2_048  # points of each, to see how far apart they are
-ANEW = 50_000  # interactions to learn anew from a poor clone; with fewer it is kept to all the same
 
 
 Judging = tuple[Discriminator, optax.OptState]  # the reward player, between two of its steps
@@ -52,20 +48,21 @@ class Settings(NamedTuple):
     lag: tuple[float, ...]  # given weights by slot, most recent first
     beta: Shape
     adaptive: tuple[int, int] | None
+    policy_steps: int  # per iteration
+    trial: int  # iterations by which a policy is judged
 
 
 class State(eqx.Module):
     """Everything a run needs to go on, but for the environment."""
 
     agent: Agent
-    average: Actor  # of the latest policies' weights: the one that is measured and kept
+    average: Actor  # of the latest policies' weights
     judge: Discriminator
     moments: optax.OptState  # of the discriminator
     window: Window
     gauge: Gauge
     terminates: Bool[Array, ""]  # an episode has ended early
-    apart: Float32[Array, ""]  # how well the discriminator tells the clone from the expert
-    strayed: Int[Array, " lanes"]  # steps for which practice has been unlike the expert's
+    lead: Lead  # who is handed out
     key: Key[Array, ""]
     k: Int[Array, ""]  # updates done
 
@@ -83,6 +80,10 @@ class Info(eqx.Module):
     q: Float32[Array, ""]
     kl: Float32[Array, ""]
     entropy: Float32[Array, ""]
+    missed: Float32[Array, ""]  # of the expert's actions
+    lead_since: Int[Array, ""]  # the interactions after which the lead was taken
+    lead_earned: Float32[Array, ""]  # learned reward an episode, in its trial
+    earned: Float32[Array, ""]  # the same of the latest practice
 
 
 def resolve(config: DeepConfig) -> Settings:
@@ -124,6 +125,7 @@ def resolve(config: DeepConfig) -> Settings:
             gamma=config.gamma,
             tau=config.tau,
             kl=config.kl,
+            cloning=config.cloning,
             entropy=FIRST_ENTROPY if config.entropy is None else config.entropy,
         ),
         fresh=fresh,
@@ -134,6 +136,8 @@ def resolve(config: DeepConfig) -> Settings:
         lag=tuple(windows.lags(config.beta, config.window, slots)),
         beta=config.beta if isinstance(config.beta, str) else "given",
         adaptive=(least, max(least, min(most, slots))) if adaptive else None,
+        policy_steps=fresh if config.policy_steps is None else config.policy_steps,
+        trial=min(-(-config.trial // fresh), slots),
     )
 
 
@@ -168,96 +172,46 @@ def init(
         ),
         gauge=Gauge(drift=jnp.zeros(()), error=jnp.ones(())),
         terminates=jnp.zeros((), bool),
-        apart=jnp.full((), TELLS_APART, jnp.float32),
-        strayed=jnp.zeros(config.envs, jnp.int32),
+        lead=leads.first(agent.actor, settings.slots),
         key=going,
         k=jnp.zeros((), jnp.int32),
     )
 
 
-def begin_with(state: State, actor: Actor) -> State:
-    """A run that starts from this actor."""
-    copies = (actor, *(jax.tree.map(jnp.copy, actor) for _ in range(2)))
-    return eqx.tree_at(lambda s: (s.agent.actor, s.agent.anchor, s.average), state, copies)
+def begin_with(state: State, clone: Actor, settings: Settings) -> State:
+    """A run that begins as this policy, which has the lead."""
+    copies = (clone, *(jax.tree.map(jnp.copy, clone) for _ in range(2)))
+    state = eqx.tree_at(lambda s: (s.average, s.agent.actor, s.agent.anchor), state, copies)
+    return dataclasses.replace(state, lead=leads.first(clone, settings.slots))
 
 
+@functools.partial(jax.jit, static_argnames=("settings", "moving"), donate_argnums=0)
 def step(
     state: State,
     practised: Transitions,
     expert: Transitions,
     *,
     settings: Settings,
+    ended: Int[Array, ""],
     moving: bool = True,
 ) -> tuple[State, Info]:
-    """Iteration k on what π_{k−1} has just practised. Unless `moving`, the actor waits for its
-    critics."""
-    config = settings.config
-    if drilled(config):
-        settings = settings._replace(config=drill.drilling(config))
-    # Where episodes end early, the expert's points say what staying alive is worth: they stay.
-    elif moving and lost(state, config) and not bool(state.terminates):
-        state, settings = let_go(state, settings)
-    return iterate(state, practised, expert, settings=settings, moving=moving)
-
-
-def drilled(config: DeepConfig) -> bool:
-    """Whether a clone is kept to for want of time, and practises as in `drill`."""
-    return config.warm_start == "clone" and config.interactions < ANEW
-
-
-def lost(state: State, config: DeepConfig) -> bool:
-    """Whether a clone is of no use."""
-    return config.warm_start == "clone" and float(state.apart) >= LOST
-
-
-def let_go(state: State, settings: Settings) -> tuple[State, Settings]:
-    """Away from a clone that is lost: a weaker pull to the policy before, and that one further
-    back, more entropy, batches of the agent's own practice, and twice as many of them."""
-    config = settings.config
-    config = dataclasses.replace(
-        drill.twice_the_steps(config),
-        kl=config.kl / 5,
-        anchor=10 * config.anchor,
-        demo_share=config.demo_share / 8,
-    )
-    tuning = dataclasses.replace(settings.tuning, kl=config.kl)
-    if config.entropy is not None:
-        log_alpha = actor_critic.log_of(2.5 * config.entropy)
-        state = eqx.tree_at(lambda s: s.agent.log_alpha, state, log_alpha)
-    return state, settings._replace(config=config, tuning=tuning)
-
-
-@functools.partial(jax.jit, static_argnames=("settings", "moving"), donate_argnums=0)
-def iterate(
-    state: State,
-    practised: Transitions,
-    expert: Transitions,
-    *,
-    settings: Settings,
-    moving: bool,
-) -> tuple[State, Info]:
-    """Practise, recall, reward, evaluate, policy."""
-    before, k = state.agent.actor, state.k + 1
-    rewarding, improving, looking = jax.random.split(jax.random.fold_in(state.key, k), 3)
+    """Iteration k on what π_{k−1} has just practised, in which so many episodes `ended`. Unless
+    `moving`, the actor waits for its critics."""
+    before = state.agent.actor
+    rewarding, improving = jax.random.split(jax.random.fold_in(state.key, state.k + 1))
 
     state = remember(state, practised)  # practise
-    recent = reuse(settings)
-    N = windows.length(recent, settings.adaptive, state.gauge, k)
-    beta = windows.weights(recent, settings.beta, N, state.gauge)
-    state, judged = reward(state, beta, expert, settings, key=rewarding)  # recall, reward
-    if settings.config.warm_start == "clone" and not moving:
-        apart = tell_apart(state, beta, expert, settings, key=looking)
-        state = dataclasses.replace(state, apart=apart)
-    if drilled(settings.config):
-        state = look_after(state, practised, settings)
+    N, beta = recall(state, settings)  # recall
+    state, judged = reward(state, beta, expert, settings, key=rewarding)  # reward
     state, played = policy(state, expert, settings, moving, key=improving)  # evaluate, policy
+    state = hand_out(state, ended, settings)  # Cor. 4.9
 
     gauge, drift = measure(state.gauge, before, state.agent.actor, practised, settings)
-    # Single iterates jump about; their running mean does not, as the mixture of Cor. 4.9.
-    share = 1 / (1 + settings.config.average * k.astype(jnp.float32))
-    average = toward(state.average, state.agent.actor, share)
-    state = dataclasses.replace(state, gauge=gauge, average=average)
-    return state, Info(window=N, drift=drift, **judged, **played)
+    lead = state.lead
+    told = {"lead_since": settings.fresh * lead.ended, "lead_earned": lead.earned,
+            "earned": lead.newest}  # fmt: skip
+    state = dataclasses.replace(state, gauge=gauge)
+    return state, Info(window=N, drift=drift, **judged, **played, **told)
 
 
 def remember(state: State, practised: Transitions) -> State:
@@ -270,9 +224,12 @@ def remember(state: State, practised: Transitions) -> State:
     )
 
 
-def reuse(settings: Settings) -> Reuse:
+def recall(state: State, settings: Settings) -> tuple[Int[Array, ""], Float[Array, " slots"]]:
+    """N(k), and the weights of its policies by lag."""
     c, alpha = jnp.asarray(settings.c, float), jnp.asarray(settings.alpha, float)
-    return Reuse(c, alpha, jnp.asarray(settings.lag))
+    recent = Reuse(c, alpha, jnp.asarray(settings.lag))
+    N = windows.length(recent, settings.adaptive, state.gauge, state.k)
+    return N, windows.weights(recent, settings.beta, N, state.gauge)
 
 
 def reward(
@@ -285,8 +242,10 @@ def reward(
         judge, moments = judging
         recalling, choosing, losing = jax.random.split(key, 3)
         recalled, _ = windows.recall(state.window, beta, state.k, config.points, key=recalling)
-        seen = points(recalled, config.absorbing)
-        shown = points(draw(expert, config.points, key=choosing), config.absorbing)
+        seen = discriminators.points(recalled, config.absorbing)
+        shown = discriminators.points(
+            replay.draw(expert, config.points, key=choosing), config.absorbing
+        )
 
         def loss(judge: Discriminator) -> Array:
             return discriminators.objective(
@@ -311,25 +270,6 @@ def reward(
     return state, dict(zip(names, told[-1], strict=True))
 
 
-def tell_apart(
-    state: State, beta: Array, expert: Transitions, settings: Settings, *, key: Key[Array, ""]
-) -> Float32[Array, ""]:
-    """How far the discriminator tells the window from the expert: the difference of median logits.
-    A mean would be ruled by one fall, after which the rest of an episode is unlike the expert."""
-    recalling, choosing = jax.random.split(key)
-    recalled, _ = windows.recall(state.window, beta, state.k, LOOKED_AT, key=recalling)
-    both = draw(expert, LOOKED_AT, key=choosing), recalled
-    shown, seen = (state.judge(points(x, settings.config.absorbing)) for x in both)
-    return jnp.median(shown) - jnp.median(seen)
-
-
-def look_after(state: State, practised: Transitions, settings: Settings) -> State:
-    """Which lanes have gone astray, and for how long."""
-    config = settings.config
-    logits = state.judge(points(practised, config.absorbing)).reshape(-1, config.envs)
-    return dataclasses.replace(state, strayed=drill.strayed(state.strayed, logits))
-
-
 def policy(
     state: State, expert: Transitions, settings: Settings, moving: bool, *, key: Key[Array, ""]
 ) -> tuple[State, dict[str, Array]]:
@@ -337,49 +277,49 @@ def policy(
     config, tuning, k = settings.config, settings.tuning, state.k
     of_expert = round(config.demo_share * config.batch)
     progress = (k / settings.K).astype(jnp.float32)
-    # A clone that the warmed-up discriminator takes for the expert is held to, ever more loosely,
-    # for the critics know its surroundings alone; and its steps are small: Adam's are as long as
-    # its rate, however strong the KL's pull.
-    short = drilled(config)
-    held, careful = (state.apart < TELLS_APART) | short, DRILL_PACE if short else PACE
-    pace = jnp.where(held, careful, 1) * (1 - (1 - config.final_rate) * progress)
-    grip = jnp.where(held, config.loosen**progress / careful, 1)
-    renew = (k % config.anchor == 0) & ~held
-    agent = state.agent
-    anchor = jax.tree.map(lambda old, new: jnp.where(renew, new, old), agent.anchor, agent.actor)
-    agent = eqx.tree_at(lambda a: a.anchor, agent, anchor)  # π_{k−1}, one before, or the clone
+    pace = 1 - (1 - config.final_rate) * progress
+    steps = settings.policy_steps
 
-    def one(agent: Agent, key: Array) -> tuple[Agent, dict[str, Array]]:
+    def one(agent: Agent, step: tuple[Array, Array]) -> tuple[Agent, dict[str, Array]]:
+        count, key = step
+        agent = actor_critic.renewed(agent, count % (config.anchor or steps) == 0)
         drawing, choosing, improving = jax.random.split(key, 3)
         batch = replay.batch(state.window, k, config.batch - of_expert, key=drawing)
         if of_expert:
-            shown = draw(expert, of_expert, key=choosing)
+            shown = replay.draw(expert, of_expert, key=choosing)
             batch = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), batch, shown)
-        logit = state.judge(points(batch, config.absorbing))
+        logit = state.judge(discriminators.points(batch, config.absorbing))
         mu = discriminators.reward(logit, config.reward, state.terminates)
         if moving:
-            agent, info = actor_critic.improve(agent, batch, mu, tuning, pace, grip, key=improving)
+            agent, info = actor_critic.improve(
+                agent, batch, mu, tuning, pace, of_expert, key=improving
+            )
             told = vars(info)
         else:
             agent, loss = actor_critic.evaluate(agent, batch, mu, tuning, key=improving)
             zero = jnp.zeros_like(loss)
-            told = {"critic_loss": loss, "q": zero, "kl": zero, "entropy": zero}
+            told = {"critic_loss": loss, "q": zero, "kl": zero, "entropy": zero, "missed": zero}
         return agent, {"reward": jnp.mean(mu), **told}
 
-    agent, told = jax.lax.scan(one, agent, jax.random.split(key, config.policy_steps))
+    counts = (k - 1) * steps + jnp.arange(steps)
+    agent, told = jax.lax.scan(one, state.agent, (counts, jax.random.split(key, steps)))
     return dataclasses.replace(state, agent=agent), jax.tree.map(lambda x: x[-1], told)
 
 
-def points(batch: Transitions, absorbing: bool) -> Float32[Array, "points X"]:
-    """What the discriminator sees: (s, a). In an absorbing state nothing depends on the action."""
-    action = batch.action * (1 - batch.obs[:, -1:]) if absorbing else batch.action
-    return jnp.concatenate([batch.obs, action], axis=-1)
-
-
-def draw(expert: Transitions, count: int, *, key: Key[Array, ""]) -> Transitions:
-    """Expert points, uniformly."""
-    i = jax.random.randint(key, (count,), 0, expert.obs.shape[0])
-    return jax.tree.map(lambda x: x[i], expert)
+def hand_out(state: State, ended: Int[Array, ""], settings: Settings) -> State:
+    """The running average of the policies' weights, as the mixture of Cor. 4.9, for single iterates
+    jump about; and whether it takes the lead."""
+    config, k = settings.config, state.k
+    share = 1 / (1 + config.average * k.astype(jnp.float32))
+    average = toward(state.average, state.agent.actor, share)
+    if not settings.trial:
+        lead = leads.follow(state.lead, average, k)
+    else:
+        lead = leads.review(
+            state.lead, average, state.window, ended, state.judge, state.terminates, k,
+            trial=settings.trial, config=config,
+        )  # fmt: skip
+    return dataclasses.replace(state, average=average, lead=lead)
 
 
 def measure(

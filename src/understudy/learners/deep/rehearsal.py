@@ -6,7 +6,7 @@ from whatever `Place` it is handed, and ends with the same bytes.
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -30,7 +30,6 @@ class Method:
     act: Callable[[Any, int], Act]  # how it practises, after so many interactions
     step: Callable[[Any, dict[str, np.ndarray], int], tuple[Any, dict[str, Any]]]
     actor: Callable[[Any], Actor]
-    lost_lanes: Callable[[Any], Sequence[int]] = lambda state: ()  # which are to begin anew
 
 
 @dataclass(frozen=True)
@@ -129,8 +128,6 @@ def rehearse(
         practised = collector.practise(act, method.fresh)
         place.state, info = method.step(place.state, practised, place.interactions)
         place.interactions += each
-        for lane in method.lost_lanes(place.state):
-            collector.cut(lane)
         refuse_nan(info)
         if place.interactions in marks:
             measure(info)

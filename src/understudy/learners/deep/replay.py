@@ -1,4 +1,4 @@
-"""Everything practised, a segment a policy: the window of `window.py`, and batches from it."""
+"""Batches: of everything practised, a segment a policy in `window.py`'s window; of the expert."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, Key
 
 from understudy.core.window import Window
+from understudy.learners.deep.actor_critic import Transitions
 
 
 def batch(window: Window, written: Int[Array, ""], size: int, *, key: Key[Array, ""]) -> Any:
@@ -14,3 +15,9 @@ def batch(window: Window, written: Int[Array, ""], size: int, *, key: Key[Array,
     kept = jnp.minimum(written, window.slots) * window.size
     i = jax.random.randint(key, (size,), 0, kept)
     return jax.tree.map(lambda x: x[i // window.size, i % window.size], window.segments)
+
+
+def draw(expert: Transitions, count: int, *, key: Key[Array, ""]) -> Transitions:
+    """Expert points, uniformly."""
+    i = jax.random.randint(key, (count,), 0, expert.obs.shape[0])
+    return jax.tree.map(lambda x: x[i], expert)
