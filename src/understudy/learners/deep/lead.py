@@ -1,11 +1,12 @@
 """Who is handed out: the policy whose practice earned most.
 
 The newest policy practises, and now and then it falls. What is handed out has the lead: at first
-the average of the newest, which is the clone as long as that one waits. Whenever an episode ends, the practice of the
-latest `trial` iterations stands beside the practice that the lead is known by, both judged by the
-discriminator of now. If it earned more of the learned reward an episode, the average of the newest
-policies takes the lead. So nothing is handed out for long that earns less than the clone did, and
-it takes neither a critic's word, nor the environment's reward, nor a schedule.
+the average of the newest, which is the clone as long as that one waits. Whenever an episode ends,
+the practice of the latest `trial` iterations stands beside the practice that the lead is known by,
+both judged by the discriminator of now. If it earned more of the learned reward an episode, the
+average of the newest policies takes the lead. So nothing is handed out for long that earns less
+than the clone did, and it takes neither a critic's word, nor the environment's reward, nor a
+schedule.
 """
 
 import dataclasses
