@@ -34,8 +34,8 @@ from understudy.learners.deep.actor_critic import Transitions
 from understudy.learners.deep.config import PRESETS
 
 S, A = 17, 6  # HalfCheetah
-# A fixed entropy in both, and π_old renewed in both.
-CONFIG = dataclasses.replace(PRESETS["fast"], entropy=0.05, warm_start="none")
+# A fixed entropy in both, π_old renewed in both, and no terms of the warm start.
+CONFIG = dataclasses.replace(PRESETS["fast"], entropy=0.05, warm_start="none", cloning=0.0, trial=0)
 SETTINGS = learner.resolve(CONFIG)
 TUNING = SETTINGS.tuning
 
@@ -242,7 +242,9 @@ def jax_iteration(runs=1):
     """A function that takes one iteration, of several seeds at once if asked."""
     practised = Transitions(**{n: jnp.asarray(x) for n, x in some_points(SETTINGS.fresh).items()})
     expert = Transitions(**{n: jnp.asarray(x) for n, x in some_points(10_000, 1).items()})
-    step = functools.partial(learner.step, practised=practised, expert=expert, settings=SETTINGS)
+    step = functools.partial(
+        learner.step, practised=practised, expert=expert, settings=SETTINGS, ended=jnp.int32(0)
+    )
     state = fresh_state()
     if runs > 1:
         keys = jax.vmap(jax.random.key)(jnp.arange(runs))

@@ -388,7 +388,7 @@ def test_batches_are_drawn_evenly_from_all_that_is_kept(written, kept):
 
 
 def test_the_experts_points_are_drawn_evenly():
-    drawn = np.asarray(learner.draw(segment(0), 4_000, key=KEY).obs)
+    drawn = np.asarray(replay.draw(segment(0), 4_000, key=KEY).obs)
     counts = [(drawn == point).all(-1).sum() for point in np.asarray(segment(0).obs)]
     assert sum(counts) == 4_000
     np.testing.assert_allclose(counts, 1_000, atol=150)

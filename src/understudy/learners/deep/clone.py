@@ -1,7 +1,7 @@
 """Behavioural cloning: the actor fitted to the demonstrations, as a warm start.
 
 What a clone does is its mode, and that is fitted (`Choice.miss`): likelihood would spend itself on
-the directions in which the expert hardly varies (docs/search.md has what each gave). How sure it
+the directions in which the expert hardly varies (docs/log.md has what each gave). How sure it
 is, its spread, is then how far it misses transitions held out. It has a hidden layer more than an
 actor that is not cloned: with two, clones of HalfCheetah and Walker2d fall over more often.
 """

@@ -82,7 +82,7 @@ class DeepConfig:
     """Train the discriminator on mixtures of expert and agent."""
     spectral_norm: bool = False
     """Divide each layer of the discriminator by its largest singular value."""
-    demo_share: float = 0.5
+    demo_share: float = 0.25
     """Share of each policy batch drawn from the demonstrations."""
     absorbing: bool = False
     """Give ended episodes a state of their own, which the discriminator sees (DAC)."""
