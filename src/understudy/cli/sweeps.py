@@ -10,6 +10,7 @@ from tyro.conf import Positional, arg
 from understudy.cli.demos import Json
 from understudy.core.errors import UserError
 from understudy.experiments import streams
+from understudy.learners.deep.config import Preset
 
 Restart = Annotated[
     bool,
@@ -38,6 +39,11 @@ class Reproduce:
     """fig2: only these of its N, 1 and at least one of 4 and 32 among them."""
     seeds: int | None = None
     """So many seeds; the figure's own number if not given."""
+    preset: Preset = "fast"
+    """fig2: our settings, or the paper's (its actor and critic rates as stated, or exchanged)."""
+    fresh: int | None = None
+    """fig2: every N with so many new interactions an iteration, so that all update equally often;
+    the equal estimation budget if not given."""
     episodes: int | None = None
     """Judge by the mean return of this many sampled episodes; fig2: 10 if not given; the others: 0,
     exact returns (the paper has 5)."""
@@ -57,6 +63,8 @@ class Reproduce:
             episodes=self.episodes,
             windows=self.windows,
             seeds=self.seeds,
+            preset=self.preset,
+            fresh=self.fresh,
             restart=self.restart,
         )
         stored, out = document.pop("stored"), Path(document["out"])

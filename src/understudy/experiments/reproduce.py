@@ -11,6 +11,7 @@ from understudy.experiments.figures import fig1, fig2, fig3, linear
 from understudy.experiments.figures.figure import part
 from understudy.experiments.figures.figure import quick as made_quick
 from understudy.experiments.sweeps import sweep_run
+from understudy.learners.deep.config import Preset
 
 FIGURES = {f.name: f for f in (fig1.FIGURE, fig2.FIGURE, fig3.FIGURE, linear.FIGURE)}
 
@@ -23,12 +24,24 @@ def reproduce(
     episodes: int | None = None,
     windows: tuple[str, ...] = (),
     seeds: int | None = None,
+    preset: Preset = "fast",
+    fresh: int | None = None,
     restart: bool = False,
 ) -> dict[str, Any]:
     """Run the figure's sweep into `out` where it is not done yet, and return its document. With
     `restart`, runs that are damaged or have failed are moved aside first."""
     figure = FIGURES[name]
-    asked = made_quick(figure.sweep) if quick else figure.sweep
+    asked = figure.sweep
+    if (preset, fresh) != ("fast", None):
+        if figure is not FIGURES["fig2"]:
+            raise UserError(f"--preset and --fresh are for fig2; {name} has no networks.")
+        if fresh is not None and not 1 <= fresh <= asked.config.interactions:
+            raise UserError(
+                f"--fresh is {fresh}; it must be from 1 to {asked.config.interactions:,}."
+            )
+        asked = fig2.sweep(preset, fresh)
+    if quick:
+        asked = made_quick(asked)
     asked = part(asked, windows, seeds, episodes)
     out = out or Path("runs") / asked.name
     refuse_another_figure(out / "verdicts.json", asked.name)

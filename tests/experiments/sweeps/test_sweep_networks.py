@@ -206,6 +206,36 @@ def test_what_a_figure_can_be_cut_down_to():
         figure.part(fig1.SWEEP, ("1", "32"), None, None)
 
 
+def grid(sweep):
+    return [(config.window, config.fresh) for config in sweep.settings()]
+
+
+def test_figure_2_by_the_papers_settings_and_with_equally_many_updates():
+    """The paper's buffer of 2,048 is the reward's: N policies fill it with 2,048/N each."""
+    paper = fig2.sweep("paper-swapped")
+    assert grid(paper) == [("1", 2048), ("4", 512), ("32", 64), ("256", 8), ("all", 8)]
+    assert (paper.name, paper.config.actor_rate) == ("fig2-paper-swapped", 1e-5)
+    assert paper.config.interactions == fig2.SWEEP.config.interactions
+    even = fig2.sweep(fresh=16)
+    assert grid(even) == [(N, 16) for N in ("1", "4", "32", "256", "all")]
+    assert (even.name, even.config) == ("fig2-fresh16", fig2.SWEEP.config)
+    assert len({sweep.name for sweep in (paper, even, fig2.SWEEP, fig2.sweep("paper", 8))}) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "says"),
+    [
+        ("fig1", {"preset": "paper"}, "--preset and --fresh are for fig2; fig1"),
+        ("fig3", {"fresh": 8}, "are for fig2; fig3"),
+        ("fig2", {"fresh": 0}, "--fresh is 0; it must be from 1 to 100,000"),
+    ],
+)
+def test_options_of_figure_2_that_cannot_be_meant(tmp_path, name, options, says):
+    with pytest.raises(UserError, match=says):
+        reproduce.reproduce(name, tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.slow
 def test_a_killed_deep_sweep_leaves_no_worker_and_goes_on(tmp_path):
     prepare(tmp_path)
@@ -238,7 +268,8 @@ def test_figure_2_is_run_drawn_and_judged(tmp_path, monkeypatch):
         envs=("Hopper-v5",),
         config=dataclasses.replace(TINY, interactions=512, marks=2),
     )
-    monkeypatch.setitem(reproduce.FIGURES, "fig2", small)
+    figure2 = dataclasses.replace(fig2.FIGURE, sweep=small)
+    monkeypatch.setitem(reproduce.FIGURES, "fig2", figure2)
     out = tmp_path / "fig2"
     document = reproduce.reproduce("fig2", out, windows=("1", "32", "all"), seeds=2)
     assert (document["runs"], len(document["verdicts"])) == (6, 3)
@@ -246,7 +277,7 @@ def test_figure_2_is_run_drawn_and_judged(tmp_path, monkeypatch):
     told = json.loads((out / "verdicts.json").read_text())
     assert told["rule"] == "mean over seeds of 2 sampled episodes"
     assert {row["N"] for row in document["curves"]} == {1, 32, "all"}
-    assert reproduce.return_table(document["stored"]).row_count == 3
+    assert reproduce.table("fig2", document["stored"]).row_count == 3
     again = reproduce.reproduce("fig2", out, windows=("1", "32", "all"), seeds=2)
     assert again["resumed"] == 6
     page.write(out, out / "report.html")

@@ -1,9 +1,12 @@
 """Figure 2: networks in three MuJoCo tasks.
 
-The equal estimation budget again, with m = 256; an iteration has at least 8 interactions, for its
-steps are what a run costs, and as many steps whatever N is.
+The equal estimation budget again: N policies supply the m points of a reward update, so each owes
+m // N of them. With our settings m is 256, and an iteration has at least 8 interactions, for its
+steps are what a run costs, and as many steps whatever N is. With the paper's m is 2,048, and there
+is a step of the policy player for each interaction. With `fresh` every N updates equally often.
 """
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -11,24 +14,33 @@ from understudy.experiments.figures import drawing
 from understudy.experiments.figures.claims import Curves, decide, difference, spread
 from understudy.experiments.figures.figure import Figure, on_curves, return_table
 from understudy.experiments.sweeps.sweep import Sweep
-from understudy.learners.deep.config import DeepConfig
+from understudy.learners.deep.config import PRESETS, DeepConfig, Preset
 
-SWEEP = Sweep(
-    name="fig2",
-    envs=("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5"),
-    seeds=(0, 1, 2),
-    # Nothing of the warm start, whose terms would blur what a window does.
-    config=DeepConfig(
-        interactions=100_000,
-        marks=20,
-        warm_start="none",
-        warmup=1_000,
-        cloning=0.0,
-        trial=0,
-        demo_share=0.5,
-    ),
-    grid={"window, fresh": (("1", 256), ("4", 64), ("32", 8), ("256", 8), ("all", 8))},
-)
+OURS = DeepConfig(  # nothing of the warm start, whose terms would blur what a window does
+    interactions=100_000, marks=20, warm_start="none", warmup=1_000, cloning=0.0, trial=0,
+    demo_share=0.5,
+)  # fmt: skip
+WINDOWS = ("1", "4", "32", "256", "all")
+LEAST = 8  # new interactions of an iteration
+
+
+def sweep(preset: Preset = "fast", fresh: int | None = None) -> Sweep:
+    """Every N by the equal estimation budget, or with so many new interactions an iteration."""
+    like_ours = dataclasses.replace(PRESETS[preset], interactions=100_000, marks=20)
+    config = OURS if preset == "fast" else like_ours
+    owed = [0 if N == "all" else config.points // int(N) for N in WINDOWS]
+    each = [max(LEAST, n) if fresh is None else fresh for n in owed]
+    words = ["fig2", *([preset] if preset != "fast" else []), *([f"fresh{fresh}"] if fresh else [])]
+    return Sweep(
+        name="-".join(words),
+        envs=("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5"),
+        seeds=(0, 1, 2),
+        config=config,
+        grid={"window, fresh": tuple(zip(WINDOWS, each, strict=True))},
+    )
+
+
+SWEEP = sweep()
 
 
 def claims(curves: Curves) -> list[dict[str, Any]]:
