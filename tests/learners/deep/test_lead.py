@@ -57,7 +57,7 @@ def gained(judge, obs, action):
     return (x @ w + b)[..., 0].sum(axis=1)
 
 
-def reviewed(judge, k, *, led=2, ends=None, seed=0):
+def reviewed(judge, k, *, led=2, ends=None, trial=TRIAL, seed=0):
     """After iteration k: the lead is known by the trial that ended with iteration `led`, and `ends`
     of segment i saw an episode end; if not said, one each. Also each segment's gain."""
     obs, action, window = practice(seed, k)
@@ -70,7 +70,7 @@ def reviewed(judge, k, *, led=2, ends=None, seed=0):
     )
     after = lead.review(
         before, policy(NOW), window, jnp.int32(int(ends[-1])), judge, jnp.asarray(False),
-        jnp.int32(k), trial=TRIAL, config=CONFIG,
+        jnp.int32(k), trial=trial, config=CONFIG,
     )  # fmt: skip
     return after, gained(judge, obs, action)
 
@@ -107,7 +107,8 @@ def test_in_mid_episode_nobody_is_judged_unless_it_has_no_end(judge):
         after, _ = reviewed(judge, 7, ends=[1, 1, 1, 1, 0, 0, 0], seed=seed)
         assert (who(after), int(after.ended), float(after.newest)) == (CLONE, 2, 0)
         after, r = reviewed(judge, 8, ends=[1, 1, 1, 1, 0, 0, 0, 0], seed=seed)
-        assert float(after.newest) == pytest.approx(r[6:8].sum())  # as one episode
+        as_one = r[6:8].sum()
+        assert float(after.newest) == pytest.approx(as_one, rel=1e-5)  # in single precision
 
 
 def test_nobody_is_judged_before_a_first_trial(judge):
@@ -121,10 +122,26 @@ def test_nobody_is_judged_before_a_first_trial(judge):
 
 
 def test_where_the_window_has_turned_over_its_slots(judge):
-    """Twelve segments in ten slots: 0 and 1 are gone."""
+    """Twelve segments in ten slots: 0 and 1 are gone, and with them whether an episode ended just
+    before 2. So of the lead's trial only the episode of segment 3 is known to be whole."""
     for seed in SEEDS:
         after, r = reviewed(judge, 12, led=4, seed=seed)
-        assert float(after.earned) == pytest.approx(max(r[2:4].mean(), r[10:].mean()))
+        assert float(after.earned) == pytest.approx(max(r[3], r[10:].mean()))
+
+
+@pytest.mark.parametrize(
+    ("ends", "whole"),
+    [
+        ([0, 0, 0, 0, 1, 0, 0, 0, 1], slice(5, 9)),  # the episode before began too early
+        ([0, 0, 1, 0, 0, 0, 0, 0, 1], slice(3, 9)),  # it began with the trial
+        ([0, 1, 0, 0, 0, 0, 0, 0, 1], slice(3, 9)),  # before it: all there is, as one
+        ([0, 0, 0, 2, 0, 1, 0, 0, 1], slice(4, 9)),
+    ],
+)
+def test_an_episode_that_began_before_the_trial_does_not_count(judge, ends, whole):
+    """Or a policy whose episodes are a little shorter would seem to earn much less in each."""
+    after, r = reviewed(judge, 9, ends=ends, trial=6)
+    assert float(after.newest) == pytest.approx(r[whole].sum() / max(1, sum(ends[whole])))
 
 
 def test_a_trial_that_is_forgotten_speaks_for_nobody(judge):

@@ -67,15 +67,21 @@ def review(
     state = dataclasses.replace(state, episodes=state.episodes.at[(k - 1) % slots].set(episodes))
 
     def earned(ended: Int[Array, ""]) -> Float32[Array, ""]:
-        """Learned reward an episode in the trial that ended then; −∞ where it is forgotten."""
-        i = ended - 1 - jnp.arange(trial)
+        """Learned reward an episode in the trial that ended then, of whole episodes if it saw one;
+        −∞ where it is forgotten."""
+        lag = jnp.arange(trial + 1)  # the trial, and whether an episode began with it
+        i = ended - 1 - lag
         slot = i % slots
         points = jax.tree.map(lambda x: x[slot], practised.segments)
         x = discriminators.points(points, config.absorbing)
         logit = judge(x.reshape(-1, x.shape[-1]))
-        gained = jnp.sum(discriminators.reward(logit, config.reward, terminates))
-        mean = gained / jnp.maximum(jnp.sum(state.episodes[slot]), 1)
-        return jnp.where(i[-1] >= jnp.maximum(k - slots, 0), mean, -jnp.inf)
+        gained = discriminators.reward(logit, config.reward, terminates).reshape(trial + 1, -1)
+        ends = jnp.where(i < 0, 1, jnp.where(i >= k - slots, state.episodes[slot], 0))
+        begun = jnp.max(jnp.where(ends > 0, lag, 0))  # what is more recent is of whole episodes
+        whole = lag < jnp.where(begun > 0, begun, trial)
+        total = jnp.sum(jnp.where(whole[:, None], gained, 0))
+        mean = total / jnp.maximum(jnp.sum(jnp.where(whole, ends, 0)), 1)
+        return jnp.where(i[trial - 1] >= jnp.maximum(k - slots, 0), mean, -jnp.inf)
 
     def compare(state: Lead) -> Lead:
         ours, theirs = earned(k), earned(state.ended)
