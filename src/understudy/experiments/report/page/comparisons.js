@@ -23,7 +23,6 @@
         right(r.seconds === null ? "–" : number(r.seconds, 3))])));
   }
 
-  by("comparison").hidden = by("comparison-link").hidden = !data.comparisons.length;
   if (data.comparisons.length) {
     fill(by("comparison-env"), data.comparisons.map((c, i) => String(i)), (i) => data.comparisons[i].env);
     by("comparison-env").addEventListener("change", drawComparison);
@@ -48,7 +47,6 @@
       [make("span", {}, key(s.N), called(s.N)), right(s.slope === null ? "too few points" : s.slope.toFixed(2))])));
   }
 
-  by("dimensions").hidden = by("dimensions-link").hidden = !data.dimensions;
   if (data.dimensions) {
     drawDimensions();
     redraws.push(drawDimensions);
