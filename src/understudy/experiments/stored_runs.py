@@ -39,6 +39,7 @@ TOLD = (
     "reward", "critic_loss", "q", "kl", "entropy", "missed", "lead_since", "lead_earned", "earned",
 )  # fmt: skip
 WINDOW = re.compile(r"adaptive|all|[0-9]{1,10}|[0-9k.*^ +e-]{1,60}")
+ONCE_OPEN = ("warmup",)  # options that could be None in older runs: the learner saw to them
 BOOKED = ("optimisation", "shift", "estimation", "demonstrations", "reward", "policy", "ail")
 
 
@@ -186,7 +187,8 @@ def _request(config: dict[str, Any]) -> dict[str, Any]:
     kind = runs.kind_of(config)
     asked = {"networks": DeepConfig, "features": VectorConfig, "tables": Config}[kind]
     for option in {field.name for field in dataclasses.fields(asked)} & set(options):
-        as_option(option, options[option], asked)
+        if not (option in ONCE_OPEN and options[option] is None):
+            as_option(option, options[option], asked)
     window = name(options["window"], "window")
     if not WINDOW.fullmatch(window.strip().lower()):
         raise ValueError(f"its window is {shown(window)}")

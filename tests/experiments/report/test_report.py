@@ -245,6 +245,17 @@ def test_an_older_run_without_a_newer_option_is_not_told_apart(tmp_path):
     assert collect.collect(stored_runs.load(tmp_path)[0])["curves"][0]["cells"][0]["seeds"] == 2
 
 
+def test_an_older_run_whose_warm_up_was_left_open_is_read(tmp_path):
+    for seed, warmup in enumerate((None, "long")):
+        folder = store_networks(tmp_path, "Hopper-v5", seed)
+        config = json.loads((folder / "config.json").read_text())
+        config["config"]["warmup"] = warmup
+        (folder / "config.json").write_text(json.dumps(config))
+    found, skipped = stored_runs.load(tmp_path)
+    assert [run.seed for run in found] == [0]
+    assert len(skipped) == 1
+
+
 def test_the_split_adds_up_and_bounds_stand_beside(written):
     _, data, _ = written
     assert {ledger["env"] for ledger in data["ledgers"]}.isdisjoint({"Taxi-v3"})
