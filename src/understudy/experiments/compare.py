@@ -27,7 +27,6 @@ from understudy.experiments import (
     train_tables,
 )
 from understudy.experiments.comparison import (
-    DEEP,
     Cells,
     Shown,
     budget_of,
@@ -38,7 +37,9 @@ from understudy.experiments.comparison import (
     ours_last,
     ranked,
     reached,
+    spelt,
     titles_of,
+    work,
 )
 from understudy.experiments.stored_runs import StoredRun
 from understudy.experiments.sweeps import networks, tables
@@ -48,6 +49,8 @@ from understudy.learners.baselines import methods
 from understudy.learners.config import Config
 from understudy.learners.deep import learner
 from understudy.learners.deep.config import PRESETS
+from understudy.learners.deep.executed import Executed, executed
+from understudy.learners.deep.expert_points import kept
 from understudy.learners.finite import expert_return, plan, pose
 from understudy.learners.loop import imitation_gap
 
@@ -96,6 +99,10 @@ def compare(
                 {**dataclasses.asdict(row), "title": known[row.method], "reached": reached(row)}
                 for row in rows
             ],
+            "executed": [
+                {"method": name, "title": known[name], **each._asdict(), "spelt": spelt(each)}
+                for name, each in asked.executed.items()
+            ],
             "curves": [
                 {"shown": str(one), "title": known[name], "colour": colour_of(name)}
                 | {k: np.round(v, 4).tolist() for k, v in levels(cell, budget_of(stored)).items()}
@@ -109,6 +116,7 @@ def compare(
             "out": str(out),
             "figure": str(drawn),
             "table": markdown(rows, known),
+            "work": work(asked.executed, known) if asked.executed else None,
             "failed": asked.failed,
         }
 
@@ -125,6 +133,7 @@ class Comparison:
     out: Path
     restart: bool  # those that are damaged or have failed
     failed: list[str] = field(default_factory=list)  # the runs that are left out, and why
+    executed: dict[str, Executed] = field(default_factory=dict)  # by method; none with tables
 
 
 def _with_networks(of: Comparison) -> Cells:
@@ -133,11 +142,10 @@ def _with_networks(of: Comparison) -> Cells:
     cells: dict[tuple[Shown, str], list[networks.Asked]] = {}
     for one in of.shown:
         demonstrations = train_networks.demonstrations(of.env, None, one.trajectories)
-        train_networks.kept(demonstrations, one.thin)  # refuses now what it would refuse later
+        kept(demonstrations, one.thin)  # refuses now what it would refuse later
         for name in of.names:
-            method: Any = DEEP[name]
-            config = methods.options(method, base)
-            learner.resolve(config)
+            method, config = methods.compared(name, base)
+            of.executed[name] = executed(method, learner.resolve(config))
             for seed in of.seeds:
                 options: dict[str, Any] = {
                     "method": method,

@@ -363,6 +363,53 @@ def test_networks_fit_the_screen(visit, networks_file, width, scheme):
         page.screenshot(path=f"{where}/networks-{width}-{scheme}.png", full_page=True)
 
 
+def store_comparison(root):
+    """Three methods, as `understudy compare` writes them down."""
+    x = list(range(0, 2_001, 100))
+    rows, curves, executed = [], [], []
+    for rank, (title, end, below) in enumerate(
+        [("understudy", 1.0, None), ("understudy, from scratch", 0.9, (0.78, 0.44, 1.0)),
+         ("behavioural cloning", 0.6, (1.0, 1.0, 1.0))], start=1,
+    ):  # fmt: skip
+        rows.append(
+            {"shown": "all trajectories", "title": title, "rank": rank, "reached": "1,000",
+             "shares": [end / 4, end / 2, end, end], "interval": [end - 0.1, end + 0.05],
+             "seconds": 200.0, "below": below}
+        )  # fmt: skip
+        middle = [end * n / 2_000 for n in x]
+        curves.append(
+            {"shown": "all trajectories", "title": title, "colour": "#882255", "x": x,
+             "middle": middle, "low": [m - 0.1 for m in middle], "high": [m + 0.1 for m in middle]}
+        )  # fmt: skip
+        spelt = {"policy_steps": "0.75", "reward_steps": "0.5", "batch": "128", "actor": "3 × 256",
+                 "critics": "two of 2 × 256", "begins": "its clone"}  # fmt: skip
+        executed.append({"title": title, "spelt": spelt})
+    document = {"env": "Hopper-v5", "rows": rows, "curves": curves, "executed": executed}
+    (root / "compare.json").write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_comparison_states_what_each_executed(visit, tmp_path, width, scheme):
+    store_networks(tmp_path, "Hopper-v5", 0)
+    store_comparison(tmp_path)
+    report_page.write(tmp_path, tmp_path / "report.html")
+    page = visit(tmp_path / "report.html", width, scheme)
+    walk(page)
+    assert shown_of(page) == ["curves", "networks", "comparison", "skipped"]
+    ranking = page.locator("#comparison-table tbody tr")
+    assert [row.locator("td").nth(8).inner_text() for row in ranking.all()] == [
+        "–", "0.78 (0.44 to 1.00)", "1.00 (1.00 to 1.00)",
+    ]  # fmt: skip
+    executed = page.locator("#comparison-executed tbody tr").nth(1)
+    assert executed.locator("td").all_inner_texts() == [
+        "understudy, from scratch", "0.75", "0.5", "128", "3 × 256", "two of 2 × 256", "its clone",
+    ]  # fmt: skip
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    if where := os.environ.get("REPORT_SCREENSHOTS"):  # to look at it
+        page.locator("#comparison").screenshot(path=f"{where}/comparison-{width}-{scheme}.png")
+
+
 def test_many_settings_are_shown_one_at_a_time(visit, tmp_path):
     for interactions in range(1000, 8000, 1000):
         store_run(tmp_path, "FrozenLake-v1", "4", 0, interactions=interactions)

@@ -11,7 +11,7 @@
       rule ? make("p", { class: "note" }, "The deciding rule: ", rule) : "",
       table(["claim", "measured", "verdict"], rows.map((v) => [
         make("span", {}, v.claim, v.rule ? make("span", { class: "rule" }, `Rule: ${v.rule}.`.replace("..", ".")) : ""),
-        v.measured, verdict(v.holds)]), "verdicts"));
+        v.measured, verdict(v.holds)]), "stacked"));
   }
   by("skipped-list").append(data.skipped.length
     ? make("ul", {}, ...data.skipped.map((text) => make("li", {}, text)))
