@@ -195,6 +195,21 @@ def test_networks_are_compared_end_to_end(tmp_path, monkeypatch):
     assert {row["title"]: row["below"] is None for row in found["rows"]}["understudy"]
 
 
+def test_the_demonstrations_can_be_chosen(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        networks, "work", lambda listed, **_: asked.extend(listed) or {"failed": []}
+    )
+    ids = {}
+    for demos in (None, "medium"):
+        with pytest.raises(UserError, match="nothing to compare"):
+            compare.compare("Hopper-v5", ["bc"], seeds=1, demos=demos, out=tmp_path / "x")
+        last = asked[-1]
+        assert last.options["demos"] == last.request["demos"] == demos
+        ids[demos] = last.request["shown"]
+    assert ids[None] != ids["medium"]
+
+
 def in_this_process(listed, *, restart):
     for asked in listed:
         train_networks.train(asked.env, asked.config, out=asked.folder, **asked.options)
@@ -228,6 +243,7 @@ def test_rooms_are_compared_end_to_end(tmp_path):
         ({"names": ["ppo"]}, "no method 'ppo'"),
         ({"names": ["sqil"]}, "no method 'sqil'"),
         ({"names": [], "seeds": 0}, "--seeds is 0"),
+        ({"names": [], "demos": "medium"}, "--demos is for"),
         ({"names": [], "shown": [comparison.Shown(thin=20)]}, "continuous"),
     ],
 )

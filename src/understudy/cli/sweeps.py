@@ -135,6 +135,8 @@ class Compare:
     """Interactions of each run; as of train if not given."""
     seeds: int = 3
     """How many."""
+    demos: str | None = None
+    """With networks: the demonstrations to imitate, as of train; 'medium', for one."""
     trajectories: tuple[int, ...] = ()
     """Show so many demonstrations; several numbers are compared, such as 1 4 10."""
     thin: int | None = None
@@ -156,6 +158,7 @@ class Compare:
             self.methods,
             budget=self.budget,
             seeds=self.seeds,
+            demos=self.demos,
             shown=shown,
             out=self.out,
             restart=self.restart,

@@ -62,6 +62,7 @@ def compare(
     *,
     budget: int | None = None,
     seeds: int = 3,
+    demos: str | None = None,
     shown: Sequence[Shown] = (Shown(),),
     out: Path | None = None,
     restart: bool = False,
@@ -80,10 +81,12 @@ def compare(
         raise UserError(f"--seeds is {seeds}; it must be from 1 to 1,000.")
     if not deep and any(one.thin for one in shown):
         raise UserError("--thin is for environments with continuous observations.")
+    if not deep and demos is not None:
+        raise UserError("--demos is for environments with continuous observations.")
     out = out or Path("runs") / f"compare-{re.sub('[/:]', '-', runs.short(env))}"
     with store.workplace(out):
         run = _with_networks if deep else _with_tables
-        asked = Comparison(env, names, budget, range(seeds), shown, out, restart)
+        asked = Comparison(env, names, budget, range(seeds), demos, shown, out, restart)
         stored = run(asked)
         for sentence in asked.failed:
             console.say(f"Failed, and left out: {sentence}")
@@ -93,6 +96,7 @@ def compare(
         rows = ranked(stored)
         document = {
             "env": env,
+            "demos": demos,
             "budget": budget_of(stored),
             "expert": float(np.mean([r.expert_return for cell in stored.values() for r in cell])),
             "rows": [
@@ -129,6 +133,7 @@ class Comparison:
     names: Sequence[str]
     budget: int | None
     seeds: Sequence[int]
+    demos: str | None
     shown: Sequence[Shown]
     out: Path
     restart: bool  # those that are damaged or have failed
@@ -141,7 +146,7 @@ def _with_networks(of: Comparison) -> Cells:
     base = dataclasses.replace(base, interactions=of.budget or base.interactions)
     cells: dict[tuple[Shown, str], list[networks.Asked]] = {}
     for one in of.shown:
-        demonstrations = train_networks.demonstrations(of.env, None, one.trajectories)
+        demonstrations = train_networks.demonstrations(of.env, of.demos, one.trajectories)
         kept(demonstrations, one.thin)  # refuses now what it would refuse later
         for name in of.names:
             method, config = methods.compared(name, base)
@@ -149,7 +154,7 @@ def _with_networks(of: Comparison) -> Cells:
             for seed in of.seeds:
                 options: dict[str, Any] = {
                     "method": method,
-                    "demos": None,
+                    "demos": of.demos,
                     "trajectories": one.trajectories,
                     "thin": one.thin,
                     "horizon": None,
