@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
-from test_report import data_of, store_run
+from test_report import data_of, store_networks, store_run
 
 from understudy.core.errors import UserError
 from understudy.demos import npz, recording
@@ -51,10 +51,14 @@ def ten_seconds():
 # --- a run's folder -------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+@pytest.fixture(scope="module", params=["tables", "networks"])
+def whole(request, tmp_path_factory):
+    """The first of the two is the one to spoil."""
     root = tmp_path_factory.mktemp("whole")
-    store_run(root, "FrozenLake-v1", "4", 0, marks=4)
+    if request.param == "tables":
+        store_run(root, "FrozenLake-v1", "4", 0, marks=4)
+    else:
+        store_networks(root, "Ant-v5", 0, marks=4)
     store_run(root, "understudy/EmptyRoom-3x3-v0", "32", 0, marks=4, replay=3)
     return root
 

@@ -137,12 +137,14 @@ class Compare:
     env: Positional[str]
     """A room, or the id of a Gymnasium environment that demonstrations are in the package for."""
     methods: tuple[str, ...] = ()
-    """understudy, bc, gail, dac; with networks sqil, iq-learn; with tables importance, oal. All of
-    them if not given."""
+    """understudy, bc, gail, dac; with networks scratch (ours without a clone), sqil, iq-learn; with
+    tables importance, oal. All of them if not given."""
     budget: int | None = None
     """Interactions of each run; as of train if not given."""
     seeds: int = 3
     """How many."""
+    demos: str | None = None
+    """With networks: the demonstrations to imitate, as of train; 'medium', for one."""
     trajectories: tuple[int, ...] = ()
     """Show so many demonstrations; several numbers are compared, such as 1 4 10."""
     thin: int | None = None
@@ -164,6 +166,7 @@ class Compare:
             self.methods,
             budget=self.budget,
             seeds=self.seeds,
+            demos=self.demos,
             shown=shown,
             out=self.out,
             restart=self.restart,
@@ -174,6 +177,8 @@ class Compare:
             console.print_json(document)
         else:
             streams.write(document["table"])
+            if document["work"]:
+                streams.write(f"\n{document['work']}")
             console.say(f"Figure: {document['figure']} (and .pdf)")
             console.say(f"Report: {document['report']}")
         if failed := document["failed"]:

@@ -27,7 +27,6 @@ from understudy.experiments import (
     train_tables,
 )
 from understudy.experiments.comparison import (
-    DEEP,
     Cells,
     Shown,
     budget_of,
@@ -38,7 +37,9 @@ from understudy.experiments.comparison import (
     ours_last,
     ranked,
     reached,
+    spelt,
     titles_of,
+    work,
 )
 from understudy.experiments.stored_runs import StoredRun
 from understudy.experiments.sweeps import networks, tables
@@ -48,6 +49,8 @@ from understudy.learners.baselines import methods
 from understudy.learners.config import Config
 from understudy.learners.deep import learner
 from understudy.learners.deep.config import PRESETS
+from understudy.learners.deep.executed import Executed, executed
+from understudy.learners.deep.expert_points import kept
 from understudy.learners.finite import expert_return, plan, pose
 from understudy.learners.loop import imitation_gap
 
@@ -59,6 +62,7 @@ def compare(
     *,
     budget: int | None = None,
     seeds: int = 3,
+    demos: str | None = None,
     shown: Sequence[Shown] = (Shown(),),
     out: Path | None = None,
     restart: bool = False,
@@ -77,10 +81,12 @@ def compare(
         raise UserError(f"--seeds is {seeds}; it must be from 1 to 1,000.")
     if not deep and any(one.thin for one in shown):
         raise UserError("--thin is for environments with continuous observations.")
+    if not deep and demos is not None:
+        raise UserError("--demos is for environments with continuous observations.")
     out = out or Path("runs") / f"compare-{re.sub('[/:]', '-', runs.short(env))}"
     with store.workplace(out):
         run = _with_networks if deep else _with_tables
-        asked = Comparison(env, names, budget, range(seeds), shown, out, restart)
+        asked = Comparison(env, names, budget, range(seeds), demos, shown, out, restart)
         stored = run(asked)
         for sentence in asked.failed:
             console.say(f"Failed, and left out: {sentence}")
@@ -90,11 +96,16 @@ def compare(
         rows = ranked(stored)
         document = {
             "env": env,
+            "demos": demos,
             "budget": budget_of(stored),
             "expert": float(np.mean([r.expert_return for cell in stored.values() for r in cell])),
             "rows": [
                 {**dataclasses.asdict(row), "title": known[row.method], "reached": reached(row)}
                 for row in rows
+            ],
+            "executed": [
+                {"method": name, "title": known[name], **each._asdict(), "spelt": spelt(each)}
+                for name, each in asked.executed.items()
             ],
             "curves": [
                 {"shown": str(one), "title": known[name], "colour": colour_of(name)}
@@ -109,6 +120,7 @@ def compare(
             "out": str(out),
             "figure": str(drawn),
             "table": markdown(rows, known),
+            "work": work(asked.executed, known) if asked.executed else None,
             "failed": asked.failed,
         }
 
@@ -121,10 +133,12 @@ class Comparison:
     names: Sequence[str]
     budget: int | None
     seeds: Sequence[int]
+    demos: str | None
     shown: Sequence[Shown]
     out: Path
     restart: bool  # those that are damaged or have failed
     failed: list[str] = field(default_factory=list)  # the runs that are left out, and why
+    executed: dict[str, Executed] = field(default_factory=dict)  # by method; none with tables
 
 
 def _with_networks(of: Comparison) -> Cells:
@@ -132,16 +146,15 @@ def _with_networks(of: Comparison) -> Cells:
     base = dataclasses.replace(base, interactions=of.budget or base.interactions)
     cells: dict[tuple[Shown, str], list[networks.Asked]] = {}
     for one in of.shown:
-        demonstrations = train_networks.demonstrations(of.env, None, one.trajectories)
-        train_networks.kept(demonstrations, one.thin)  # refuses now what it would refuse later
+        demonstrations = train_networks.demonstrations(of.env, of.demos, one.trajectories)
+        kept(demonstrations, one.thin)  # refuses now what it would refuse later
         for name in of.names:
-            method: Any = DEEP[name]
-            config = methods.options(method, base)
-            learner.resolve(config)
+            method, config = methods.compared(name, base)
+            of.executed[name] = executed(method, learner.resolve(config))
             for seed in of.seeds:
                 options: dict[str, Any] = {
                     "method": method,
-                    "demos": None,
+                    "demos": of.demos,
                     "trajectories": one.trajectories,
                     "thin": one.thin,
                     "horizon": None,

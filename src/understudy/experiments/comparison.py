@@ -15,12 +15,14 @@ from matplotlib.figure import Figure
 from understudy.experiments.figures import averages, cells, drawing, palette
 from understudy.experiments.stored_runs import StoredRun
 from understudy.learners.baselines import methods
+from understudy.learners.deep.executed import Executed
 
 PARTS = (0.1, 0.25, 0.5, 1.0)  # of the budget, where a method is shown
 NEAR = 0.9  # of the expert's return: how soon a method is there ranks it
-DEEP = {"understudy" if name == "mdpo" else name: name for name in methods.TITLES}
+OURS = "understudy"
 COLOURS = {
-    "understudy": "#D55E00",
+    OURS: "#D55E00",
+    methods.SCRATCH: "#882255",
     "bc": "#666666",
     "gail": "#E69F00",
     "dac": "#0072B2",
@@ -61,6 +63,7 @@ class Row:
     interval: tuple[float, float]  # of the last, 95 % bootstrap
     near: tuple[int | None, ...]  # by seed: the interactions to NEAR
     seconds: float | None  # of a run
+    below: tuple[float, float, float] | None = None  # P(ours ends higher), and its 95 % interval
     rank: int = 0
 
     @property
@@ -75,7 +78,11 @@ Cells = Mapping[tuple[Shown, str], list[StoredRun]]
 def ranked(stored: Cells) -> list[Row]:
     """A row a method, in order: who needs the fewest interactions to NEAR of the expert; of those
     who never get there, who ends higher."""
-    rows = [_row(str(one), name, cell, budget_of(stored)) for (one, name), cell in stored.items()]
+    budget = budget_of(stored)
+    rows = [
+        _row(str(one), name, cell, budget, stored.get((one, OURS), []) if name != OURS else [])
+        for (one, name), cell in stored.items()
+    ]
     listed = []
     for shown in dict.fromkeys(row.shown for row in rows):
         of = sorted(
@@ -104,7 +111,7 @@ def budget_of(stored: Cells) -> int:
 
 def ours_last(stored: Cells) -> list[tuple[tuple[Shown, str], list[StoredRun]]]:
     """So that ours is seen where curves coincide."""
-    return sorted(stored.items(), key=lambda item: item[0][1] == "understudy")
+    return sorted(stored.items(), key=lambda item: item[0][1] == OURS)
 
 
 def levels(cell: list[StoredRun], end: int) -> dict[str, np.ndarray]:
@@ -118,8 +125,13 @@ def levels(cell: list[StoredRun], end: int) -> dict[str, np.ndarray]:
     return {"x": x, "middle": middle, "low": low, "high": high}
 
 
-def _row(shown: str, name: str, cell: list[StoredRun], budget: int) -> Row:
-    at = [np.array([share(run, nearest(run, part * budget)) for run in cell]) for part in PARTS]
+def shares(cell: list[StoredRun], interactions: float) -> np.ndarray:
+    """Of the expert's return, by seed."""
+    return np.array([share(run, nearest(run, interactions)) for run in cell])
+
+
+def _row(shown: str, name: str, cell: list[StoredRun], budget: int, ours: list[StoredRun]) -> Row:
+    at = [shares(cell, part * budget) for part in PARTS]
     low, high = averages.bootstrap_interval(at[-1][:, None])
     seconds = [run.summary["seconds"] for run in cell if "seconds" in run.summary]
     return Row(
@@ -130,7 +142,13 @@ def _row(shown: str, name: str, cell: list[StoredRun], budget: int) -> Row:
         interval=(float(low[0]), float(high[0])),
         near=tuple(run.near(NEAR) for run in cell),
         seconds=float(np.mean(seconds)) if seconds else None,
+        below=_below(at[-1], shares(ours, float(budget))) if ours else None,
     )
+
+
+def _below(these: np.ndarray, ours: np.ndarray) -> tuple[float, float, float]:
+    """How probable it is that a run of ours ends higher than one of these."""
+    return averages.improvement(ours, these), *averages.improvement_interval(ours, these)
 
 
 def reached(row: Row) -> str:
@@ -140,30 +158,73 @@ def reached(row: Row) -> str:
     return f"{when} ({there} of {row.seeds})" if 0 < there < row.seeds else when
 
 
+def beaten(row: Row) -> str:
+    """P(ours ends higher) and its interval; of ours itself nothing."""
+    if row.below is None:
+        return "–"
+    middle, low, high = row.below
+    return f"{middle:.2f} ({low:.2f} to {high:.2f})"
+
+
 def markdown(rows: Sequence[Row], titles: Mapping[str, str]) -> str:
     """As it stands in the docs."""
     parts = [f"{part:.0%}" for part in PARTS]
     head = ["shown", "method", "seeds", *parts, "95 % interval", f"interactions to {NEAR}",
-            "seconds a run"]  # fmt: skip
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * 2}{'---:|' * (len(head) - 2)}"]
-    for row in rows:
-        cells = [
+            "P(ours higher)", "seconds a run"]  # fmt: skip
+    body = [
+        [
             row.shown,
             f"{row.rank}. {titles[row.method]}",
             str(row.seeds),
             *(f"{share:.2f}" for share in row.shares),
             f"{row.interval[0]:.2f} to {row.interval[1]:.2f}",
             reached(row),
+            beaten(row),
             "–" if row.seconds is None else f"{row.seconds:,.0f}",
         ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        for row in rows
+    ]
+    return _table(head, body)
+
+
+def work(done: Mapping[str, Executed], titles: Mapping[str, str]) -> str:
+    """What each method executed, as it stands in the docs."""
+    head = ["method", "policy steps an interaction", "reward steps an interaction", "batch",
+            "actor", "critics", "begins with"]  # fmt: skip
+    return _table(head, [[titles[name], *spelt(each).values()] for name, each in done.items()])
+
+
+def spelt(each: Executed) -> dict[str, str]:
+    """In words, by name."""
+    return {
+        "policy_steps": f"{each.policy_steps:.4g}",
+        "reward_steps": f"{each.reward_steps:.4g}",
+        "batch": str(each.batch),
+        "actor": _layers(each.actor),
+        "critics": f"two of {_layers(each.critics)}" if each.critics else "–",
+        "begins": "its clone" if each.warm_start == "clone" else "nothing",
+    }
+
+
+def _layers(widths: Sequence[int]) -> str:
+    """3 × 256; one by one where they differ."""
+    if len(set(widths)) == 1:
+        return f"{len(widths)} × {widths[0]}"
+    return ", ".join(map(str, widths))
+
+
+def _table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    """As Markdown: the method, and what it was shown, on the left, numbers on the right."""
+    named = 1 + (head[0] == "shown")
+    rule = f"|{'---|' * named}{'---:|' * (len(head) - named)}"
+    first, *rest = (f"| {' | '.join(line)} |" for line in (head, *body))
+    return "\n".join([first, rule, *rest])
 
 
 def titles_of(deep: bool) -> dict[str, str]:
     """Every method with networks, or with tables, by name."""
     if deep:
-        return {name: methods.TITLES[method] for name, method in DEEP.items()}
+        return {name: title for name, (title, _) in methods.COMPARED.items()}
     return methods.TABULAR_TITLES
 
 
@@ -184,7 +245,7 @@ def draw(env: str, stored: Cells, titles: Mapping[str, str], stem: Path) -> Path
             for name, cell in cells.items():
                 x, middle, low, high = levels(cell, end).values()
                 place.fill_between(x, low, high, color=colour_of(name), alpha=0.15, lw=0)
-                style = {"bc": "--", "understudy": (0, (4, 1))}.get(name, "-")
+                style = {"bc": "--", OURS: (0, (4, 1))}.get(name, "-")
                 place.plot(x, middle, ls=style, color=colour_of(name), lw=1.5, label=titles[name])
             place.axhline(1, color="black", ls=(0, (3, 3)), lw=1, label="expert", zorder=3)
             place.set_title(
@@ -192,7 +253,7 @@ def draw(env: str, stored: Cells, titles: Mapping[str, str], stem: Path) -> Path
             )
             place.set_xlim(0, end)
             place.xaxis.set_major_locator(ticker.MaxNLocator(4, prune="upper"))
-            place.xaxis.set_major_formatter(drawing.thousands(end))
+            place.xaxis.set_major_formatter(drawing.thousands(float(end)))
             place.set_xlabel("interactions")
         for empty in axes.flat[len(shown) :]:
             empty.set_visible(False)

@@ -33,7 +33,13 @@ LONGEST = 1_000  # characters of a name
 DEEPEST = 12  # lists and objects within each other
 BYTES = {"config.json": 2**24, "done.json": 2**26, "failed.json": 2**20, "metrics.jsonl": 2**30}
 BESIDE = ("gap", "last_return", "last_gap")  # measured with tables, beside the return
+# What a run with networks tells of itself at each mark.
+TOLD = (
+    "practice_return", "window", "drift", "discriminator_loss", "expert_logit", "agent_logit",
+    "reward", "critic_loss", "q", "kl", "entropy", "missed", "lead_since", "lead_earned", "earned",
+)  # fmt: skip
 WINDOW = re.compile(r"adaptive|all|[0-9]{1,10}|[0-9k.*^ +e-]{1,60}")
+ONCE_OPEN = ("warmup",)  # options that could be None in older runs: the learner saw to them
 BOOKED = ("optimisation", "shift", "estimation", "demonstrations", "reward", "policy", "ail")
 
 
@@ -49,6 +55,7 @@ class StoredRun:
     returns: np.ndarray
     regret: dict[str, np.ndarray] | None  # by term, an entry a mark
     beside: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)  # of BESIDE, if kept
+    told: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)  # of TOLD; NaN: not then
 
     @property
     def env(self) -> str:
@@ -147,6 +154,7 @@ def read(folder: Path) -> StoredRun:
                 for name in BESIDE
                 if all(name in row for row in rows)
             },
+            told=_told(rows) if runs.kind_of(config) == "networks" else {},
         )
         _ = run.replay
     except KeyError as error:
@@ -179,7 +187,8 @@ def _request(config: dict[str, Any]) -> dict[str, Any]:
     kind = runs.kind_of(config)
     asked = {"networks": DeepConfig, "features": VectorConfig, "tables": Config}[kind]
     for option in {field.name for field in dataclasses.fields(asked)} & set(options):
-        as_option(option, options[option], asked)
+        if not (option in ONCE_OPEN and options[option] is None):
+            as_option(option, options[option], asked)
     window = name(options["window"], "window")
     if not WINDOW.fullmatch(window.strip().lower()):
         raise ValueError(f"its window is {shown(window)}")
@@ -222,6 +231,24 @@ def _counts(rows: list[dict[str, Any]], key: str) -> np.ndarray:
     if (np.diff(counts) < 0).any():
         raise ValueError(f"its {key} fall from one mark to the next")
     return counts
+
+
+def _told(rows: list[dict[str, Any]]) -> dict[str, np.ndarray]:
+    """By name, an entry a mark; NaN where nothing was told. A method tells what it has; before any
+    practice nothing is told, and no episode need have ended since the mark before."""
+    told = {}
+    for key in TOLD:
+        if not any(row.get(key) is not None for row in rows):
+            continue
+        at_most = [float(row["interactions"]) if key == "lead_since" else LARGEST for row in rows]
+        least = 0.0 if key == "lead_since" else -math.inf
+        told[key] = np.array(
+            [
+                math.nan if row.get(key) is None else number(row[key], key, least=least, most=most)
+                for row, most in zip(rows, at_most, strict=True)
+            ]
+        )
+    return told
 
 
 def _regret(rows: list[dict[str, Any]]) -> dict[str, np.ndarray] | None:

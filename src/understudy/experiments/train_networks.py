@@ -26,7 +26,7 @@ from understudy.learners.deep import as_method, asking, learner, scaling
 from understudy.learners.deep import policy as policies
 from understudy.learners.deep.absorbing import Absorbing
 from understudy.learners.deep.config import DeepConfig, check_deep, refuse_too_large
-from understudy.learners.deep.expert_points import expert_points, kept
+from understudy.learners.deep.expert_points import expert_points
 from understudy.learners.deep.policy import Policy
 from understudy.learners.deep.rehearsal import Method as Rehearsed
 from understudy.learners.deep.rehearsal import Schedule
@@ -127,8 +127,7 @@ def prepare(
     def begin() -> Rehearsed:
         with console.working("beginning"):
             if method == "bc":
-                ends = np.cumsum([len(rows) for rows in kept(shown, thin)])
-                return as_method.cloning_alone(expert, border, settings, ends, seed=seed)
+                return as_method.cloning_alone(expert, border, settings, seed=seed)
             learns = as_method.learner_of(method)
             return as_method.imitation(expert, border, settings, learns, seed=seed)
 

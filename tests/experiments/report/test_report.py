@@ -19,6 +19,7 @@ from understudy.experiments.figures import palette
 from understudy.experiments.report import cells, collect, page, sections
 from understudy.experiments.train_tables import train
 from understudy.learners.config import Config
+from understudy.learners.deep.config import DeepConfig
 
 VERDICTS = {
     "figure": "fig1",
@@ -103,6 +104,53 @@ def store_run(root: Path, env: str, N: str, seed: int, *, marks=20, replay=0, **
         }
     policy = {"policy": np.full((9, 9, 5), 0.2)}
     runs.finish(folder, policy, summary, film(replay, len(x)) if replay else None)
+    return folder
+
+
+def told_at(n: int, end: int, seed: int, *, warmup=400, trial=200) -> dict[str, float | None]:
+    """What a run with networks tells after n interactions: nothing at first, noughts of the actor
+    while that one waits, and the lead from its first trial on."""
+    if n == 0:
+        return {"practice_return": None}
+    part, moves = n / end, n > warmup
+    wave = np.sin(n / 130 + seed)
+    return {
+        "practice_return": float(800 + 2000 * part + 250 * wave) if n % 200 == 0 else None,
+        "window": n / 8,
+        "drift": 0.02 * moves,
+        "discriminator_loss": 0.8,
+        "expert_logit": 1.2 - 0.8 * part + 0.05 * seed,
+        "agent_logit": -2 + 1.4 * part,
+        "reward": 0.1,
+        "critic_loss": 2.0,
+        "q": moves * (30 * np.sqrt(part) + wave),
+        "kl": moves * (0.2 - 0.15 * part),
+        "entropy": moves * (-3 - 2 * part),
+        "missed": moves * (0.5 + 0.1 * part),
+        "lead_since": 0.0 if n < trial else float(max(trial, n - n % 300)),
+        "lead_earned": 0.0 if n < trial else 300 + 600 * part,
+        "earned": 0.0 if n < trial else 250 + 600 * part + 80 * wave,
+    }
+
+
+def store_networks(root: Path, env: str, seed: int, *, marks=20, tell=told_at, **options) -> Path:
+    """A finished run with networks, by the real writer."""
+    config = asdict(DeepConfig(interactions=2_000, marks=marks, hidden=16, **options))
+    request = {
+        "kind": "networks", "method": "mdpo", "env": env, "seed": seed, "demos": None,
+        "trajectories": 1, "horizon": None, "config": config,
+    }  # fmt: skip
+    folder = root / runs.name(request)
+    runs.begin(folder, request)
+    x = np.linspace(0, 2_000, marks + 1).round().astype(int).tolist()
+    rows = [
+        {"interactions": n, "updates": n // 8, "return": 1_000 + n + 50.0 * seed, "length": 900.0}
+        | tell(n, 2_000, seed)
+        for n in x
+    ]
+    runs.append(folder, rows)
+    summary = {"return": rows[-1]["return"], "expert_return": 3_000.0, "seconds": 3.0}
+    runs.finish(folder, {"policy": np.zeros((1, 1, 1))}, summary, None)
     return folder
 
 
@@ -197,6 +245,17 @@ def test_an_older_run_without_a_newer_option_is_not_told_apart(tmp_path):
     assert collect.collect(stored_runs.load(tmp_path)[0])["curves"][0]["cells"][0]["seeds"] == 2
 
 
+def test_an_older_run_whose_warm_up_was_left_open_is_read(tmp_path):
+    for seed, warmup in enumerate((None, "long")):
+        folder = store_networks(tmp_path, "Hopper-v5", seed)
+        config = json.loads((folder / "config.json").read_text())
+        config["config"]["warmup"] = warmup
+        (folder / "config.json").write_text(json.dumps(config))
+    found, skipped = stored_runs.load(tmp_path)
+    assert [run.seed for run in found] == [0]
+    assert len(skipped) == 1
+
+
 def test_the_split_adds_up_and_bounds_stand_beside(written):
     _, data, _ = written
     assert {ledger["env"] for ledger in data["ledgers"]}.isdisjoint({"Taxi-v3"})
@@ -280,6 +339,77 @@ def test_no_runs_is_an_error_that_says_so(tmp_path):
     with pytest.raises(UserError, match="no such folder"):
         page.write(tmp_path / "nowhere", tmp_path / "report.html")
     assert not list(tmp_path.iterdir())
+
+
+def test_how_networks_learned_is_a_mean_over_those_who_told(tmp_path):
+    for seed in (0, 1):
+        store_networks(tmp_path, "Hopper-v5", seed)
+    store_run(tmp_path, "FrozenLake-v1", "4", 0)
+    data = collect.collect(stored_runs.load(tmp_path)[0])
+    (chart,) = data["networks"]  # none of the run with tables
+    (cell,) = chart["cells"]
+    assert (chart["env"], cell["seeds"], cell["expert"]) == ("Hopper-v5", 2, 3_000)
+    both = [told_at(n, 2_000, seed) for seed in (0, 1) for n in (2_000,)]
+    for name in ("expert_logit", "q", "earned", "practice_return"):
+        values = [row[name] for row in both]
+        assert cell["told"][name]["mean"][-1] == pytest.approx(np.mean(values), rel=1e-5)
+        assert cell["told"][name]["std"][-1] == pytest.approx(np.std(values), rel=1e-4)
+    assert cell["told"]["return"]["mean"][:2] == [1_025, 1_125]
+    assert cell["told"]["practice_return"]["mean"][1] is None  # no episode had ended
+    # While the actor waits for its critics, and before somebody has the lead, noughts say nothing.
+    assert cell["told"]["entropy"]["mean"][:6] == [None] * 5 + [pytest.approx(-3.5)]
+    assert [m is None for m in cell["told"]["earned"]["mean"][:4]] == [True, True, False, False]
+    assert cell["leads"][0] == {"seed": 0, "since": [200, 300, 600, 900, 1200, 1500, 1800]}
+    assert data["finite"]
+
+
+def test_a_method_tells_what_it_has(tmp_path):
+    def soft(n, end, seed):
+        return {"critic_loss": 1.0, "q": 2.0 * n, "entropy": -1.0} if n else {}
+
+    def newest(n, end, seed):
+        told = told_at(n, end, seed)
+        return told if n == 0 else told | {"lead_since": float(n), "lead_earned": 0, "earned": 0}
+
+    store_networks(tmp_path, "Hopper-v5", 0, tell=soft)
+    store_networks(tmp_path, "Walker2d-v5", 0, tell=newest, trial=0)
+    store_networks(tmp_path, "Ant-v5", 0, tell=lambda n, end, seed: {})
+    data = collect.collect(stored_runs.load(tmp_path)[0])
+    soft_one, newest_one = (chart["cells"][0] for chart in data["networks"])
+    assert list(soft_one["told"]) == ["return", "q", "entropy"]
+    assert newest_one["leads"] == []
+    assert "earned" not in newest_one["told"]
+    assert len(data["curves"]) == 3
+    assert not data["finite"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("q", "1e99"), ("kl", "NaN"), ("missed", '"little"'), ("lead_since", "1999"), ("drift", "[]"),
+     ("lead_since", "-8"), ("practice_return", "true"), ("critic_loss", "Infinity")],
+)  # fmt: skip
+def test_what_networks_told_is_read_as_strictly_as_the_rest(tmp_path, name, value):
+    """The lead was not taken later than at its mark, for one."""
+    store_networks(tmp_path, "Hopper-v5", 0)
+    folder = store_networks(tmp_path, "Hopper-v5", 1)
+    spoilt = re.sub(r', "crc32": \d+', "", (folder / "metrics.jsonl").read_text()).splitlines()
+    spoilt[2] = re.sub(rf'"{name}": [^,}}]+', f'"{name}": {value}', spoilt[2])
+    (folder / "metrics.jsonl").write_text("\n".join(spoilt) + "\n")
+    told = json.loads((folder / runs.MARKER).read_text())
+    (folder / runs.MARKER).unlink()
+    runs.mark(folder, told)
+    found, skipped = stored_runs.load(tmp_path)
+    assert [run.seed for run in found] == [0]
+    assert f"its {name} is" in skipped[0]
+
+
+def test_a_hundred_runs_with_networks_stay_light(tmp_path):
+    for seed in range(4):
+        for kl in range(5):
+            for env in ("Hopper-v5", "Walker2d-v5", "Ant-v5", "HalfCheetah-v5", "Pendulum-v1"):
+                store_networks(tmp_path, env, seed, marks=200, kl=0.1 + kl)
+    assert page.write(tmp_path, tmp_path / "report.html")["runs"] == 100
+    assert (tmp_path / "report.html").stat().st_size < 10e6
 
 
 def test_what_is_not_a_number_does_not_break_the_page(tmp_path):

@@ -6,7 +6,7 @@ import os
 import shutil
 
 import pytest
-from test_report import store_run, store_sweep
+from test_report import store_networks, store_run, store_sweep, told_at
 
 from understudy.experiments.report import cells
 from understudy.experiments.report import page as report_page
@@ -95,8 +95,8 @@ def test_every_chart_is_drawn(visit, page_file):
     assert "seed99" in page.locator("#skipped-list").inner_text()
     order = page.eval_on_selector_all("main > section", "nodes => nodes.map((n) => n.id)")
     assert order == [
-        "verdicts", "curves", "comparison", "ledger", "rates", "dimensions", "replay", "explorer",
-        "skipped",
+        "verdicts", "curves", "networks", "comparison", "ledger", "rates", "dimensions", "replay",
+        "explorer", "skipped",
     ]  # fmt: skip
 
 
@@ -258,17 +258,156 @@ def test_every_control_has_a_name(visit, page_file):
     assert nameless == []
 
 
-def test_runs_without_ledger_or_replay_say_so(visit, tmp_path):
+def shown_of(page):
+    """The parts of the page that can be seen, by what leads there and by themselves."""
+    links = page.locator("nav a:visible")
+    sections = page.eval_on_selector_all(
+        "main > section:not([hidden])", "nodes => nodes.map((n) => `#${n.id}`)"
+    )
+    assert [link.get_attribute("href") for link in links.all()] == sections
+    return [name[1:] for name in sections]
+
+
+def test_parts_that_the_runs_have_nothing_for_are_left_out(visit, tmp_path):
     store_run(tmp_path, "FrozenLake-v1", "4", 0, ledger=False)
     report_page.write(tmp_path, tmp_path / "report.html")
     page = visit(tmp_path / "report.html")
-    assert "kept a ledger" in page.locator("#ledger-note").inner_text()
-    assert "no regret" in page.locator("#rates-note").inner_text()
-    assert "nothing to play" in page.locator("#replay-note").inner_text()
-    assert "No verdicts" in page.locator("#verdict-table").inner_text()
+    assert shown_of(page) == ["curves", "explorer", "skipped"]
+    left_out = page.locator("#left-out").inner_text()
+    for why in ("kept a ledger", "replay", "nothing was judged", "has networks"):
+        assert why in left_out
     assert "Nothing was skipped" in page.locator("#skipped-list").inner_text()
-    for part in ("ledger", "rates", "replay"):
-        assert not page.locator(f"#{part}-body").is_visible()
+
+
+def slower(n, end, seed):
+    return told_at(n, 2 * end, seed)
+
+
+@pytest.fixture(scope="module")
+def networks_file(tmp_path_factory):
+    """Two environments, one of them with two settings, and one run that tells less."""
+    root = tmp_path_factory.mktemp("networks")
+    for seed in (0, 1, 2):
+        store_networks(root, "Hopper-v5", seed)
+        store_networks(root, "Walker2d-v5", seed)
+        store_networks(root, "Walker2d-v5", seed, kl=2.0, tell=slower)
+    store_networks(
+        root, "Ant-v5", 0, tell=lambda n, *_: {"q": 1.0 * n, "entropy": -2.0} if n else {}
+    )
+    report_page.write(root, root / "report.html")
+    return root / "report.html"
+
+
+def test_a_page_of_networks_has_their_parts_alone(visit, networks_file):
+    page = visit(networks_file)
+    walk(page)
+    assert shown_of(page) == ["curves", "networks", "skipped"]
+    assert page.locator("#network-charts .chart:visible").count() == 2  # Ant, which is first
+    page.select_option("#networks-env", "Hopper-v5")
+    walk(page)
+    assert page.locator("#network-charts .chart:visible").count() == 7
+    for chart in page.locator("#network-charts > div").all():
+        assert "Healthy:" in chart.locator("p").inner_text()
+    title = "Hopper-v5, N = all: mean over 3 seeds"
+    assert page.locator("#networks-title").inner_text() == title
+    assert not page.locator("#networks-cell").is_visible()
+
+
+def test_what_is_drawn_of_networks_is_what_they_told(visit, networks_file):
+    page = visit(networks_file)
+    page.select_option("#networks-env", "Hopper-v5")
+    drawn = page.evaluate(
+        """() => [...document.querySelectorAll("#network-charts .chart")].flatMap((node) =>
+            node.data.filter((t) => t.name).map((t) => [t.name, [t.x.at(-1), t.y.at(-1)]]))"""
+    )
+    ends = [told_at(2_000, 2_000, seed) for seed in (0, 1, 2)]
+    mean = {name: sum(row[name] for row in ends) / 3 for name in ends[0]}
+    told = {
+        "practice": "practice_return", "latest practice": "earned", "missed": "missed",
+        "of the lead": "lead_earned", "Q of the policy’s actions": "q",
+        "at the expert’s points": "expert_logit", "at those of practice": "agent_logit",
+        "KL to the policy before": "kl", "entropy of the policy": "entropy",
+    }  # fmt: skip
+    expected = {title: (2_000, pytest.approx(mean[name], rel=1e-4)) for title, name in told.items()}
+    shown = {title: tuple(at) for title, at in drawn}
+    marked = shown.pop("new lead")
+    assert marked[0] == 1_800
+    assert shown == expected | {"handed out": (2_000, 3_050), "expert": (2_000, 3_000)}
+
+
+def test_runs_with_networks_are_chosen_by_keyboard(visit, networks_file):
+    page = visit(networks_file)
+    page.select_option("#networks-env", "Walker2d-v5")
+    choice = page.locator("#networks-cell")
+    assert choice.locator("option").all_inner_texts() == [
+        "N = all, kl 0.5 (3 seeds)", "N = all, kl 2 (3 seeds)",
+    ]  # fmt: skip
+    ends = "document.getElementById('network-q').data.map((t) => t.y.at(-1))"
+    first = page.evaluate(ends)
+    choice.focus()
+    page.keyboard.press("ArrowDown")
+    assert choice.input_value() == "1"
+    assert page.evaluate(ends) != first
+    page.select_option("#networks-env", "Ant-v5")
+    assert page.locator("#networks-title").inner_text() == "Ant-v5, N = all: one seed"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_networks_fit_the_screen(visit, networks_file, width, scheme):
+    page = visit(networks_file, width, scheme)
+    page.select_option("#networks-env", "Hopper-v5")
+    walk(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    if where := os.environ.get("REPORT_SCREENSHOTS"):  # to look at it
+        page.screenshot(path=f"{where}/networks-{width}-{scheme}.png", full_page=True)
+
+
+def store_comparison(root):
+    """Three methods, as `understudy compare` writes them down."""
+    x = list(range(0, 2_001, 100))
+    rows, curves, executed = [], [], []
+    for rank, (title, end, below) in enumerate(
+        [("understudy", 1.0, None), ("understudy, from scratch", 0.9, (0.78, 0.44, 1.0)),
+         ("behavioural cloning", 0.6, (1.0, 1.0, 1.0))], start=1,
+    ):  # fmt: skip
+        rows.append(
+            {"shown": "all trajectories", "title": title, "rank": rank, "reached": "1,000",
+             "shares": [end / 4, end / 2, end, end], "interval": [end - 0.1, end + 0.05],
+             "seconds": 200.0, "below": below}
+        )  # fmt: skip
+        middle = [end * n / 2_000 for n in x]
+        curves.append(
+            {"shown": "all trajectories", "title": title, "colour": "#882255", "x": x,
+             "middle": middle, "low": [m - 0.1 for m in middle], "high": [m + 0.1 for m in middle]}
+        )  # fmt: skip
+        spelt = {"policy_steps": "0.75", "reward_steps": "0.5", "batch": "128", "actor": "3 × 256",
+                 "critics": "two of 2 × 256", "begins": "its clone"}  # fmt: skip
+        executed.append({"title": title, "spelt": spelt})
+    document = {"env": "Hopper-v5", "rows": rows, "curves": curves, "executed": executed}
+    (root / "compare.json").write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_comparison_states_what_each_executed(visit, tmp_path, width, scheme):
+    store_networks(tmp_path, "Hopper-v5", 0)
+    store_comparison(tmp_path)
+    report_page.write(tmp_path, tmp_path / "report.html")
+    page = visit(tmp_path / "report.html", width, scheme)
+    walk(page)
+    assert shown_of(page) == ["curves", "networks", "comparison", "skipped"]
+    ranking = page.locator("#comparison-table tbody tr")
+    assert [row.locator("td").nth(8).inner_text() for row in ranking.all()] == [
+        "–", "0.78 (0.44 to 1.00)", "1.00 (1.00 to 1.00)",
+    ]  # fmt: skip
+    executed = page.locator("#comparison-executed tbody tr").nth(1)
+    assert executed.locator("td").all_inner_texts() == [
+        "understudy, from scratch", "0.75", "0.5", "128", "3 × 256", "two of 2 × 256", "its clone",
+    ]  # fmt: skip
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    if where := os.environ.get("REPORT_SCREENSHOTS"):  # to look at it
+        page.locator("#comparison").screenshot(path=f"{where}/comparison-{width}-{scheme}.png")
 
 
 def test_many_settings_are_shown_one_at_a_time(visit, tmp_path):

@@ -7,7 +7,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 from random_mdps import random_mdp, random_policy
 from test_deep_runs import SMALL, learn, scripted
@@ -21,11 +20,13 @@ from understudy.demos import npz, rollout
 from understudy.envs.empty_room import demonstrations, empty_room
 from understudy.experiments import train_networks as deep_train
 from understudy.learners import tabular
-from understudy.learners.baselines import cloning, iq_learn, methods, sqil
+from understudy.learners.baselines import iq_learn, methods, sqil
 from understudy.learners.config import Config
-from understudy.learners.deep import actor_critic, expert_points, learner
+from understudy.learners.deep import actor_critic, as_method, clone, expert_points, learner
 from understudy.learners.deep.actor_critic import Transitions, Tuning
 from understudy.learners.deep.config import PRESETS
+from understudy.learners.deep.executed import executed
+from understudy.learners.deep.scaling import Scaling
 from understudy.learners.finite import expert_occupancy, imitate, plan, pose, stack
 from understudy.learners.seeds import keys_of
 
@@ -35,6 +36,10 @@ TUNING = Tuning(actor_hidden=(16, 16), critic_hidden=(16, 16), norm=False, criti
 
 def some(*shape, key=0):
     return jax.random.normal(jax.random.key(key), shape, jnp.float32)
+
+
+def rows_of(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
 def points(n, key=0):
@@ -108,35 +113,48 @@ def test_cloning_errs_ever_more_on_a_longer_cliff():
     assert lost[16] > 3 * lost[8]
 
 
-@pytest.mark.slow
-def test_a_network_is_kept_at_its_best_on_what_is_held_out():
-    from understudy.learners.deep.actor import actor
-
-    fresh = actor(3, 2, (32, 32), discrete=False, key=KEY)
-    teacher = actor(3, 2, (32, 32), discrete=False, key=jax.random.key(1))
-    teacher = eqx.tree_at(lambda a: a.net.layers[-1].w, teacher, some(32, 4, key=3))
-    obs = some(400, 3, key=2)
-    action = teacher.at(obs).mode()
-    noisy = action.at[:300].add(0.5 * some(300, 2, key=4))  # to overfit to
-    held_out = np.arange(400) >= 300
-    kept = cloning.cloned(fresh, obs, jnp.clip(noisy, -1, 1), held_out, key=KEY)
-    keys = jax.random.split(KEY, 15_000)
-    optimiser = optax.adam(1e-3)
-    long, _ = cloning.clone.descend(
-        fresh, optimiser.init(fresh), obs[:300], jnp.clip(noisy[:300], -1, 1), keys,
-        optimiser=optimiser,
-    )  # fmt: skip
-
-    def missed(actor):
-        return float(jnp.mean((actor.at(obs[300:]).mode() - action[300:]) ** 2))
-
-    assert missed(kept) < 0.8 * missed(long)
-    assert missed(kept) < 0.3 * missed(fresh)
+def test_cloning_is_what_ours_begins_with_to_the_bit(demos, tmp_path):
+    """The same policy, and so the same return, for the same seed; another for another."""
+    short = {"interactions": 16, "marks": 1, "hidden": 24, "warm_start": "clone"}
+    ours = dataclasses.replace(SMALL, **short)
+    usual = methods.options("bc", PRESETS["fast"])
+    cloning = dataclasses.replace(
+        ours, **{name: getattr(usual, name) for name in methods.UNUSED["bc"]}
+    )
+    ends = {}
+    for seed in (0, 1):
+        learn("Pendulum-v1", demos, tmp_path / f"ours{seed}", ours, seed=seed)
+        learn("Pendulum-v1", demos, tmp_path / f"bc{seed}", cloning, method="bc", seed=seed)
+        first, *_ = rows_of(tmp_path / f"ours{seed}")
+        (only,) = rows_of(tmp_path / f"bc{seed}")
+        names = ("interactions", "return", "return_std", "length")
+        assert [first[name] for name in names] == [only[name] for name in names]
+        ends[seed] = only["return"]
+    assert ends[0] != ends[1]
 
 
-def test_whole_trajectories_are_held_out():
-    assert cloning.hold_out(np.array([3, 5, 9])).tolist() == [False] * 5 + [True] * 4
-    assert cloning.hold_out(np.array([20])).sum() == 2
+@pytest.mark.parametrize("discrete", [False, True])
+def test_cloning_is_the_actor_that_ours_begins_with(discrete, monkeypatch):
+    """All of its weights, whatever the preset says of a warm start."""
+    monkeypatch.setattr(clone, "STEPS", (3, 3))
+    sizes = (3, 3, 1, 1) if discrete else (3, 3, 2, 2)
+    mean, std, low, high = (np.ones(n, np.float32) for n in sizes)
+    border = Scaling(mean, std, -low if not discrete else 0 * low, high, discrete=discrete)
+    expert = points(40)
+    if discrete:
+        expert = dataclasses.replace(
+            expert, action=jnp.eye(2, dtype=jnp.float32)[jnp.arange(40) % 2]
+        )
+    for preset in ("fast", "paper"):
+        base = dataclasses.replace(PRESETS[preset], interactions=4_096, hidden=8)
+        settings = learner.resolve(methods.options("bc", base))
+        alone = as_method.cloning_alone(expert, border, settings, seed=5)
+        ours = learner.resolve(dataclasses.replace(base, warm_start="clone"))
+        begun = as_method.imitation(expert, border, ours, learner, seed=5)
+        pairs = [jax.tree.leaves(method.actor(method.state)) for method in (alone, begun)]
+        for one, other in zip(*pairs, strict=True):
+            np.testing.assert_array_equal(one, other)
+        assert executed("bc", settings).actor == executed("mdpo", ours).actor == (8,) * 3
 
 
 # --- OAL -----------------------------------------------------------------------------------------
@@ -224,7 +242,9 @@ def test_sqil_values_the_expert_above_practice():
     seen, shown = points(32, key=1), points(32, key=9)
     fit = jax.jit(sqil.fit, static_argnames="tuning")
     for i in range(400):
-        agent, _ = fit(agent, seen, shown, tuning, key=jax.random.key(i))
+        agent, _ = fit(
+            agent, seen, shown, tuning, terminates=jnp.asarray(False), key=jax.random.key(i)
+        )
     Q = [float(agent.critic(b.obs, b.action[None]).mean()) for b in (shown, seen)]
     assert pytest.approx([1, 0], abs=0.05) == Q
 
@@ -232,7 +252,7 @@ def test_sqil_values_the_expert_above_practice():
 def test_iq_learns_objective_has_its_closed_form():
     """Were r free at each point, −E_E[r] + E_all[r²]/(4c) is least at r = 2c ρ_E/ρ_all: with half
     of all points the expert's, 4c there and zero at the others."""
-    r, none = jnp.zeros((2, 10), jnp.float32), jnp.zeros((2, 5), jnp.float32)
+    r, none = jnp.zeros((2, 10), jnp.float32), jnp.float32(0)
     slope = jax.jit(jax.grad(lambda r: iq_learn.objective(r[:, 5:], r, none)))
     for _ in range(200):
         r = r - 10 * slope(r)
@@ -241,20 +261,22 @@ def test_iq_learns_objective_has_its_closed_form():
 
 
 @pytest.mark.slow
-def test_iq_learn_gives_the_expert_a_reward_and_practice_less():
+@pytest.mark.parametrize("terminates", [False, True])
+def test_iq_learn_gives_the_expert_a_reward_and_practice_less(terminates):
     agent = actor_critic.init(3, 2, TUNING, discrete=False, key=KEY)
     seen, shown = points(32, key=1), points(32, key=9)
     fit = jax.jit(iq_learn.fit, static_argnames="tuning")
+    ends = jnp.asarray(terminates)
     for i in range(300):
-        agent, _ = fit(agent, seen, shown, TUNING, key=jax.random.key(i))
+        agent, _ = fit(agent, seen, shown, TUNING, terminates=ends, key=jax.random.key(i))
 
     def reward(batch):
         after = actor_critic.backup(agent, batch, jnp.zeros(32, jnp.float32), TUNING, key=KEY)
         return float(jnp.mean(agent.critic(batch.obs, batch.action[None])[:, 0] - after))
 
     assert reward(shown) > reward(seen) + 0.5
-    # Living costs nothing: with a reward of −1 a step, those who fall at once would do best.
-    assert reward(seen) > -0.2
+    # Where episodes end, living costs nothing: else those who fall at once would do best.
+    assert not terminates or reward(seen) > -0.2
 
 
 # --- runs ----------------------------------------------------------------------------------------

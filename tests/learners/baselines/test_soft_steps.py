@@ -45,40 +45,74 @@ def every(obs):
     return jnp.broadcast_to(jnp.eye(A, dtype=jnp.float32)[:, None], (A, len(obs), A))
 
 
-def iq_loss(critic, agent, seen, shown):
-    """−E_E[r] + (1 − γ) E_E[V] + E_all[r²]/2, with r = Q − γ V′; both twins' mean."""
+def forward(net, x, norm, twin=None):
+    """A network in NumPy."""
+    layers = [
+        [np.asarray(p, np.float64) if twin is None else np.asarray(p[twin], np.float64)
+         for p in (layer.w, layer.b)]
+        for layer in net.layers
+    ]  # fmt: skip
+    for w, b in layers[:-1]:
+        x = x @ w + b
+        if norm:
+            x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+        x = np.maximum(x, 0)
+    return x @ layers[-1][0] + layers[-1][1]
 
-    def soft_value(Q, obs):
-        log = agent.actor.at(obs).log_p.T  # (A, n)
-        return jnp.sum(jnp.exp(log) * (Q(obs, every(obs)) - 0.4 * log), axis=-2)
 
+def by_hand(agent, seen, shown, terminates):
+    """Their loss, twin by twin, in NumPy: −E_E[r], a middle term, and E_all[r²]/(4 · ½), where r =
+    Q − γ V′, V′ of the targets, and V = Σ_a π (Q − α log π) of the same twin."""
+    obs, action, following, ended = (
+        np.concatenate([np.asarray(getattr(b, name)) for b in (seen, shown)])
+        for name in ("obs", "action", "next_obs", "terminated")
+    )
+    of_expert = np.arange(len(obs)) >= len(seen.obs)
     losses = []
     for twin in range(2):
 
-        def Q(obs, action, twin=twin):
-            return critic(obs, action)[twin]
+        def Q(critic, s, a, twin=twin):
+            x = np.concatenate([s, a], axis=1)
+            return forward(critic.net, x, critic.net.norm, twin)[:, 0]
 
-        rewards = []
-        for batch in (seen, shown):
-            ahead = soft_value(agent.target.least, batch.next_obs)
-            to_come = 0.8 * jnp.where(batch.terminated, 0, ahead)
-            rewards.append(Q(batch.obs, batch.action[None])[0] - to_come)
-        start = 0.2 * jnp.mean(soft_value(Q, shown.obs))
-        both = jnp.concatenate(rewards)
-        losses.append(start - jnp.mean(rewards[1]) + jnp.mean(both**2) / 2)
+        def V(critic, s, Q=Q):
+            out = forward(agent.actor.net, s, agent.actor.net.norm)
+            p = np.exp(out - out.max(1, keepdims=True))
+            p /= p.sum(1, keepdims=True)
+            each = [Q(critic, s, np.tile(np.eye(A)[a], (len(s), 1))) for a in range(A)]
+            return (p * (np.stack(each, axis=1) - 0.4 * np.log(p))).sum(1)
+
+        y = 0.8 * np.where(ended, 0, V(agent.target, following))
+        r = Q(agent.critic, obs, action) - y
+        if terminates:  # v0: every state of the expert's is a start
+            middle = 0.2 * V(agent.critic, obs)[of_expert].mean()
+        else:  # value: of all points
+            middle = (V(agent.critic, obs) - y).mean()
+        losses.append(middle - r[of_expert].mean() + (r**2).mean() / 2)
     return (losses[0] + losses[1]) / 2
 
 
-def test_a_step_of_iq_learns_critics():
+@pytest.mark.parametrize("terminates", [False, True])
+def test_a_step_of_iq_learns_critics(terminates):
+    """The loss, and its slope along some of the critics' weights."""
     agent, seen, shown = agent_of(), points(4, 5), points(3, 6)
-    value, slope = jax.jit(jax.value_and_grad(iq_loss))(agent.critic, agent, seen, shown)
     after, loss = jax.jit(functools.partial(iq_learn.fit, tuning=TUNING))(
-        agent, seen, shown, key=KEY
+        agent, seen, shown, terminates=jnp.asarray(terminates), key=KEY
     )
-    assert float(loss) == pytest.approx(float(value), rel=1e-4)
+    assert float(loss) == pytest.approx(by_hand(agent, seen, shown, terminates), rel=1e-4)
+    leaves, tree = jax.tree.flatten(agent.critic)
     moments = jax.tree.leaves(after.critic_moments[0].mu)
-    for moment, down in zip(moments, jax.tree.leaves(slope), strict=True):
-        np.testing.assert_allclose(moment / 0.1, down, rtol=1e-3, atol=1e-5)
+    for place, (leaf, moment) in enumerate(zip(leaves, moments, strict=True)):
+        for at in ((0,) * leaf.ndim, (1,) * (leaf.ndim - 1) + (leaf.shape[-1] - 1,)):
+            sides = []
+            for step in (1e-4, -1e-4):
+                moved = [np.asarray(x, np.float64) for x in leaves]
+                moved[place] = moved[place].copy()
+                moved[place][at] += step
+                other = dataclasses.replace(agent, critic=jax.tree.unflatten(tree, moved))
+                sides.append(by_hand(other, seen, shown, terminates))
+            slope = (sides[0] - sides[1]) / 2e-4
+            assert float(moment[at]) / 0.1 == pytest.approx(slope, rel=1e-3, abs=1e-4)
     trees = (agent.target, after.critic, after.target)
     for old, near, new in zip(*map(jax.tree.leaves, trees), strict=True):
         np.testing.assert_allclose(new, 0.7 * old + 0.3 * near, rtol=1e-5, atol=1e-6)
@@ -100,7 +134,9 @@ def test_a_step_of_sqils_critics():
             losses.append((agent.critic(batch.obs, batch.action[None])[:, 0] - y) ** 2)
         return jnp.concatenate(losses, axis=1).mean()
 
-    _, loss = jax.jit(functools.partial(sqil.fit, tuning=TUNING))(agent, seen, shown, key=KEY)
+    _, loss = jax.jit(functools.partial(sqil.fit, tuning=TUNING))(
+        agent, seen, shown, terminates=jnp.asarray(True), key=KEY
+    )
     assert float(loss) == pytest.approx(float(missed(agent)), rel=1e-4)
 
 
@@ -111,7 +147,7 @@ CONFIG = DeepConfig(
 )  # fmt: skip
 
 
-def told(agent, seen, shown, tuning, *, key):
+def told(agent, seen, shown, tuning, *, terminates, key):
     """A fit that fits nothing, and says what it was given: two means and two counts."""
     said = jnp.mean(seen.obs[:, 0]) + 10 * jnp.mean(shown.obs[:, 0])
     return agent, said + 100 * len(seen.obs) + 10_000 * len(shown.obs)
@@ -178,7 +214,7 @@ def test_the_actor_may_wait_for_its_critics():
 def test_the_last_of_the_steps_is_told():
     settings = learner.resolve(dataclasses.replace(CONFIG, policy_steps=3))
 
-    def counting(agent, seen, shown, tuning, *, key):
+    def counting(agent, seen, shown, tuning, *, terminates, key):
         return dataclasses.replace(agent, log_alpha=agent.log_alpha + 1), agent.log_alpha
 
     state = begun(1)[1]
@@ -188,3 +224,19 @@ def test_the_last_of_the_steps_is_told():
     )
     assert float(info.critic_loss) == pytest.approx(first + 2)
     assert float(after.agent.log_alpha) == pytest.approx(first + 3)
+
+
+def test_once_an_episode_has_ended_early_the_steps_know_it():
+    """From the practice of that iteration on, and whatever is practised later."""
+
+    def asking(agent, seen, shown, tuning, *, terminates, key):
+        return agent, terminates.astype(jnp.float32)
+
+    settings, state = begun(1)
+    step, said = soft.stepping(asking), []
+    for seed, ended in ((2, False), (3, True), (4, False)):
+        state, info = step(
+            state, points(1, seed, ended), points(1, 1, True), settings=settings, moving=False
+        )
+        said.append(float(info.critic_loss))
+    assert said == [0, 1, 1]

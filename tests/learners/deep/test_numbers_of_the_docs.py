@@ -1,14 +1,11 @@
 """The numbers that docs/deep.md and docs/algorithms say of cloning and of how a run begins."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
 
-from understudy.learners.baselines import cloning
 from understudy.learners.deep import actor_critic, clone, learner
 from understudy.learners.deep.actor import Actor
 from understudy.learners.deep.config import DeepConfig
@@ -91,50 +88,6 @@ def test_three_steps_a_transition_and_a_tenth_held_out(n, steps, held, monkeypat
         np.testing.assert_allclose(spread, missed, rtol=0.15)
     choice = affine(3, 2, discrete=True)
     assert clone.clone(choice, jnp.zeros((n, 3), jnp.float32), action, key=KEY) is choice
-
-
-def cloned(misses, monkeypatch):
-    """How often cloning looks, and the look that it keeps, if the looks miss so much."""
-    looks = iter(misses)
-    asked = []
-
-    def descend(actor, moments, obs, action, keys, *, optimiser):
-        asked.append((len(keys), len(obs)))
-        bias = jnp.asarray(next(looks), jnp.float32)
-        layer = actor.net.layers[0]
-        layer = dataclasses.replace(layer, b=layer.b.at[0].set(bias))
-        return dataclasses.replace(
-            actor, net=dataclasses.replace(actor.net, layers=(layer,))
-        ), moments
-
-    monkeypatch.setattr(cloning.clone, "descend", descend)
-    obs, action = jnp.zeros((6, 2), jnp.float32), jnp.zeros((6, 1), jnp.float32)
-    held_out = np.arange(6) >= 4
-    kept = cloning.cloned(affine(2, 1), obs, action, held_out, key=KEY)
-    assert set(asked) == {(500, 4)}  # pieces of 500 steps, on what is not held out
-    return len(asked), float(kept.net.layers[0].b[0])
-
-
-def test_cloning_ends_after_ten_looks_without_a_better_one(monkeypatch):
-    """The mode is zero where the bias is, which is the action: it misses more the larger it is."""
-    assert cloned([3.0, 1.0, *[2.0] * 50], monkeypatch) == (12, 1.0)
-    assert cloned([3.0, 1.0, *[1.0] * 50], monkeypatch) == (12, 1.0)  # as good is not better
-    assert cloned([3.0, 1.0, *[2.0] * 9, 0.5, *[2.0] * 50], monkeypatch) == (22, 0.5)
-    falling = [5 - 0.05 * i for i in range(99)]
-    looks, kept = cloned(falling, monkeypatch)
-    assert (looks, kept) == (60, pytest.approx(falling[59]))
-
-
-@pytest.mark.parametrize(
-    ("ends", "first"),
-    [([3, 5, 9], 5), ([4], 3), ([40], 36), (range(10, 201, 10), 180), ([7, 7 + 1], 7)],
-)
-def test_a_tenth_of_the_trajectories_is_held_out(ends, first):
-    held = cloning.hold_out(np.array(list(ends)))
-    assert held.tolist() == [False] * first + [True] * (len(held) - first)
-    assert len(held) == list(ends)[-1]
-    half = cloning.hold_out(np.array([2, 4, 6, 8]), 0.5)
-    assert half.tolist() == [False] * 4 + [True] * 4
 
 
 # --- what a run begins with ----------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from understudy.experiments.figures import palette
 from understudy.experiments.report.cells import Json, by_size, gather
 from understudy.experiments.report.judged import judgements
+from understudy.experiments.report.networks import learned
 from understudy.experiments.report.sections import (
     dimensions,
     learning_curves,
@@ -38,6 +39,8 @@ def collect(stored: Sequence[StoredRun], verdicts: Iterable[Json] = ()) -> Json:
             for N in windows
         ],
         "curves": learning_curves(cells),
+        "networks": learned(cells),
+        "finite": not stored or any(run.kind != "networks" for run in stored),
         "ledgers": [ledger for cell in cells if (ledger := ledger_of(cell)) is not None],
         "cells": len(cells),
         "rates": rates(cells),

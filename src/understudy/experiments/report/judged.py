@@ -8,6 +8,9 @@ from understudy.core.errors import UserError
 from understudy.experiments import stored_runs
 from understudy.experiments.report.cells import Json, digits, spoken
 
+# What a method with networks executed, in words.
+EXECUTED = ("policy_steps", "reward_steps", "batch", "actor", "critics", "begins")
+
 
 def found_verdicts(root: Path) -> tuple[list[Json], list[str]]:
     """Every verdicts.json at or below `root`; and a sentence on each that cannot be read."""
@@ -40,8 +43,13 @@ def comparisons(root: Path) -> tuple[list[Json], list[str]]:
                     "interval": digits(map(float, row["interval"])),
                     "reached": str(row["reached"]),
                     "seconds": row["seconds"] and stored_runs.number(row["seconds"], "seconds"),
+                    "below": row.get("below") and digits(map(float, row["below"])),
                 }
                 for row in document["rows"]
+            ]
+            executed = [
+                {"title": str(one["title"])} | {name: str(one["spelt"][name]) for name in EXECUTED}
+                for one in document.get("executed", [])
             ]
             curves = [
                 {name: str(curve[name]) for name in ("shown", "title")}
@@ -49,7 +57,8 @@ def comparisons(root: Path) -> tuple[list[Json], list[str]]:
                 | {name: digits(map(float, curve[name])) for name in ("x", "middle", "low", "high")}
                 for curve in document["curves"]
             ]
-            found.append({"env": str(document["env"]), "rows": rows, "curves": curves})
+            about = {"env": str(document["env"]), "executed": executed}
+            found.append({**about, "rows": rows, "curves": curves})
         except UserError as error:
             skipped.append(str(error))
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):

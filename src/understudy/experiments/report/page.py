@@ -14,7 +14,9 @@ from understudy.experiments.report.collect import collect
 from understudy.experiments.report.judged import comparisons, found_verdicts
 
 # The page's program, a file a part of the page; they share one scope.
-PROGRAM = ("tools", "summary", "curves", "regret", "comparisons", "replay", "theory")
+PROGRAM = (
+    "tools", "curves", "networks", "regret", "comparisons", "replay", "theory", "summary",
+)  # fmt: skip
 BEFORE = '"use strict";\n(() => {'
 AFTER = """  dark.addEventListener("change", () => redraws.forEach((redraw) => redraw()));
   document.documentElement.dataset.ready = "yes";

@@ -15,13 +15,19 @@ from understudy.learners.deep.config import PRESETS, DeepConfig
 # With networks. Ours is called by its policy's step.
 Method = Literal["mdpo", "bc", "gail", "dac", "sqil", "iq-learn"]
 
-TITLES: dict[str, str] = {
+TITLES: dict[Method, str] = {
     "mdpo": "understudy",
     "bc": "behavioural cloning",
     "gail": "GAIL, on-policy",
     "dac": "DAC",
     "sqil": "SQIL",
     "iq-learn": "IQ-Learn",
+}
+SCRATCH = "scratch"  # ours without its warm start, as the others begin
+COMPARED: dict[str, tuple[str, Method]] = {  # by name: its title, and the method that it is
+    "understudy": (TITLES["mdpo"], "mdpo"),
+    SCRATCH: ("understudy, from scratch", "mdpo"),
+    **{name: (title, name) for name, title in TITLES.items() if name != "mdpo"},
 }
 ON_POLICY = 512  # interactions per update of GAIL
 FRESH = 8  # of the others, where the options leave it open
@@ -41,9 +47,15 @@ UNUSED: dict[str, set[str]] = {
 
 def options(method: Method, base: DeepConfig) -> DeepConfig:
     """The options of a method, made from the learner's."""
-    return {"gail": _gail, "dac": _dac, "sqil": _sqil, "iq-learn": _iq_learn}.get(
-        method, lambda base: base
-    )(base)
+    made = {"bc": _bc, "gail": _gail, "dac": _dac, "sqil": _sqil, "iq-learn": _iq_learn}
+    return made.get(method, lambda base: base)(base)
+
+
+def compared(name: str, base: DeepConfig) -> tuple[Method, DeepConfig]:
+    """What is compared under this name: the method and its options."""
+    _, method = COMPARED[name]
+    config = options(method, base)
+    return method, dataclasses.replace(config, warm_start="none") if name == SCRATCH else config
 
 
 def check_used(method: Method, config: DeepConfig) -> None:
@@ -53,6 +65,11 @@ def check_used(method: Method, config: DeepConfig) -> None:
         if all(getattr(config, name) != getattr(one, name) for one in usual):
             flag = name.replace("_", "-")
             raise UserError(f"--{flag} changes nothing with --method {method}; leave it out.")
+
+
+def _bc(base: DeepConfig) -> DeepConfig:
+    """Behavioural cloning: what a learner that clones first begins with."""
+    return dataclasses.replace(base, warm_start="clone")
 
 
 def _gail(base: DeepConfig) -> DeepConfig:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float32, Int, Key
+from jaxtyping import Array, Bool, Float32, Int, Key
 
 from understudy.core import window as windows
 from understudy.core.window import Window
@@ -17,7 +17,8 @@ from understudy.learners.deep.actor_critic import Agent, Transitions
 from understudy.learners.deep.learner import Settings
 from understudy.learners.deep.networks import toward
 
-# One step of the critics and their targets, on practised points and on the expert's.
+# One step of the critics and their targets, on practised points and on the expert's, where an
+# episode has ended early (`terminates`) or none has.
 Fit = Callable[..., tuple[Agent, Float32[Array, ""]]]
 
 
@@ -27,6 +28,7 @@ class State(eqx.Module):
     agent: Agent
     average: Actor  # of the latest policies' weights: the one that is measured and kept
     window: Window
+    terminates: Bool[Array, ""]  # an episode has ended early
     key: Key[Array, ""]
     k: Int[Array, ""]  # updates done
 
@@ -52,6 +54,7 @@ def init(
         window=windows.empty(
             actor_critic.blank(observations, actions, settings.fresh), settings.slots
         ),
+        terminates=jnp.zeros((), bool),
         key=going,
         k=jnp.zeros((), jnp.int32),
     )
@@ -76,6 +79,7 @@ def iterate(
     its critics."""
     config, tuning = settings.config, settings.tuning
     window = windows.append(state.window, practised, label=state.k)
+    terminates = state.terminates | jnp.any(practised.terminated)
     k = state.k + 1
     pace = 1 - (1 - config.final_rate) * (k / settings.K).astype(jnp.float32)
     half = max(1, round(config.demo_share * config.batch))
@@ -87,7 +91,7 @@ def iterate(
         drawing, choosing, fitting, improving = jax.random.split(key, 4)
         seen = replay.batch(window, k, config.batch - half, key=drawing)
         shown = replay.draw(expert, half, key=choosing)
-        agent, loss = fit(agent, seen, shown, tuning, key=fitting)
+        agent, loss = fit(agent, seen, shown, tuning, terminates=terminates, key=fitting)
         if not moving:
             return agent, Info(loss, jnp.zeros_like(loss), jnp.zeros_like(loss))
         agent, info = actor_critic.ascend(
@@ -99,7 +103,7 @@ def iterate(
     agent, told = jax.lax.scan(one, agent, keys)
     share = 1 / (1 + config.average * k.astype(jnp.float32))
     average = toward(state.average, agent.actor, share)
-    state = State(agent, average, window, state.key, k)
+    state = State(agent, average, window, terminates, state.key, k)
     return state, jax.tree.map(lambda x: x[-1], told)
 
 

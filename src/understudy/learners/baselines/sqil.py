@@ -2,7 +2,7 @@
 for what was practised, whatever it was."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float32, Key
+from jaxtyping import Array, Bool, Float32, Key
 
 from understudy.learners.baselines import soft
 from understudy.learners.deep import actor_critic
@@ -10,9 +10,15 @@ from understudy.learners.deep.actor_critic import Agent, Transitions, Tuning
 
 
 def fit(
-    agent: Agent, seen: Transitions, shown: Transitions, tuning: Tuning, *, key: Key[Array, ""]
+    agent: Agent,
+    seen: Transitions,
+    shown: Transitions,
+    tuning: Tuning,
+    *,
+    terminates: Bool[Array, ""],
+    key: Key[Array, ""],
 ) -> tuple[Agent, Float32[Array, ""]]:
-    """The critics' step towards r + γ V′, with r = 1 for the expert."""
+    """The critics' step towards r + γ V′, with r = 1 for the expert, if episodes end or not."""
     return actor_critic.evaluate(
         agent, soft.both(seen, shown), reward(seen, shown), tuning, key=key
     )

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from understudy.learners.baselines import cloning, iq_learn, sqil
+from understudy.learners.baselines import iq_learn, sqil
 from understudy.learners.baselines.methods import Method as Name
 from understudy.learners.deep import acting, clone, learner
-from understudy.learners.deep.actor import Actor, actor
+from understudy.learners.deep.actor import Actor
 from understudy.learners.deep.actor_critic import Transitions, transitions
 from understudy.learners.deep.collect import Act
 from understudy.learners.deep.learner import Settings
@@ -55,21 +55,10 @@ def imitation(
     return Method(state, settings.fresh // config.envs, act, step, handed)
 
 
-def cloning_alone(
-    expert: Transitions, border: Scaling, settings: Settings, ends: np.ndarray, *, seed: int
-) -> Method:
-    """Behavioural cloning, which is over before any practice."""
-    initialising, fitting = jax.random.split(jax.random.key(seed))
-    fresh = actor(
-        border.observations,
-        border.actions,
-        (settings.config.hidden,) * clone.DEPTH,
-        discrete=border.discrete,
-        key=initialising,
-    )
-    held_out = cloning.hold_out(ends)
-    fitted = cloning.cloned(fresh, expert.obs, expert.action, held_out, key=fitting)
-    return Method(fitted, 1, _never, _never, lambda state: state)
+def cloning_alone(expert: Transitions, border: Scaling, settings: Settings, *, seed: int) -> Method:
+    """Behavioural cloning: what the learner begins with, to the bit, and no practice."""
+    begun = imitation(expert, border, settings, learner, seed=seed)
+    return Method(begun.actor(begun.state), 1, _never, _never, lambda state: state)
 
 
 def _never(*_: Any) -> Any:

@@ -2,7 +2,7 @@
 
   const fixed = (value) => (value === null ? "–" : value.toFixed(2).replace("-", "−"));
   function drawComparison() {
-    const { rows, curves } = data.comparisons[Number(by("comparison-env").value)];
+    const { rows, curves, executed } = data.comparisons[Number(by("comparison-env").value)];
     fill(by("comparison-shown"), unique(rows.map((r) => r.shown)));
     const shown = by("comparison-shown").value;
     const traces = curves.filter((c) => c.shown === shown).flatMap((c) => [
@@ -16,14 +16,18 @@
       { hovermode: "x unified", ...legend(),
         shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1, line: { color: ink("soft"), dash: "dash", width: 1 } }] }));
     by("comparison-table").replaceChildren(table(
-      ["rank", "method", "10%", "25%", "50%", "100%", "95 % interval", "interactions to 0.9", "seconds a run"],
+      ["rank", "method", "10%", "25%", "50%", "100%", "95 % interval", "interactions to 0.9", "P(ours higher)", "seconds a run"],
       rows.filter((r) => r.shown === shown).map((r) => [
         right(String(r.rank)), r.title, ...r.shares.map((s) => right(fixed(s))),
         right(r.interval.map(fixed).join(" to ")), right(r.reached),
-        right(r.seconds === null ? "–" : number(r.seconds, 3))])));
+        right(r.below ? `${fixed(r.below[0])} (${fixed(r.below[1])} to ${fixed(r.below[2])})` : "–"),
+        right(r.seconds === null ? "–" : number(r.seconds, 3))]), "stacked"));
+    by("comparison-work").hidden = !executed.length;
+    by("comparison-executed").replaceChildren(table(
+      ["method", "policy steps an interaction", "reward steps an interaction", "batch", "actor", "critics", "begins with"],
+      executed.map((e) => [e.title, right(e.policy_steps), right(e.reward_steps), right(e.batch), e.actor, e.critics, e.begins]), "stacked"));
   }
 
-  by("comparison").hidden = by("comparison-link").hidden = !data.comparisons.length;
   if (data.comparisons.length) {
     fill(by("comparison-env"), data.comparisons.map((c, i) => String(i)), (i) => data.comparisons[i].env);
     by("comparison-env").addEventListener("change", drawComparison);
@@ -48,7 +52,6 @@
       [make("span", {}, key(s.N), called(s.N)), right(s.slope === null ? "too few points" : s.slope.toFixed(2))])));
   }
 
-  by("dimensions").hidden = by("dimensions-link").hidden = !data.dimensions;
   if (data.dimensions) {
     drawDimensions();
     redraws.push(drawDimensions);

@@ -57,10 +57,12 @@
   const nodes = data.curves.map((chart) => {
     const node = make("div", { class: "chart", role: "img", "aria-label": `Learning curves in ${chart.env}` });
     const last = (list) => list[list.length - 1];
+    const beside = Object.entries({ gap: "gap", last_return: "last iterate’s return", last_gap: "its gap" })
+      .filter(([name]) => chart.cells.some((c) => c[name]));
     const numbers = make("details", {}, make("summary", {}, "the numbers at the end"),
-      table(["N", "return", "±", "gap", "last iterate’s return", "its gap", "seeds", "interactions"], chart.cells.map((c) =>
+      table(["N", "return", "±", ...beside.map(([, title]) => title), "seeds", "interactions"], chart.cells.map((c) =>
         [c.N + (c.setting ? `, ${c.setting}` : ""), right(last(c.mean)), right(c.seeds > 1 ? last(c.std) : "–"),
-          ...["gap", "last_return", "last_gap"].map((name) => right(c[name] ? number(last(c[name]), 3) : "–")),
+          ...beside.map(([name]) => right(c[name] ? number(last(c[name]), 3) : "–")),
           right(String(c.seeds)), right(last(c.x).toLocaleString("en"))])));
     const title = `${chart.env} (expert ${chart.expert.map((e) => number(e, 3)).join(", ")})`;
     by("curve-charts").append(make("div", {}, make("h3", {}, title), node, numbers));
@@ -105,4 +107,4 @@
     }
     by("curve-setting").addEventListener("change", (event) => { curves.setting = event.target.value; drawAllCurves(); });
   }
-  if (!nodes.length) by("curve-charts").append(make("p", { class: "note" }, "There are no finished runs to draw."));
+

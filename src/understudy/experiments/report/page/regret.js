@@ -39,17 +39,8 @@
   }
 
   const without = data.cells - data.ledgers.length;
-  if (without && data.cells) {
-    by("ledger-note").hidden = false;
-    by("ledger-note").textContent = data.ledgers.length
-      ? `${without} of ${data.cells} settings kept no ledger, and are not shown here.`
-      : "None of these runs kept a ledger, so there is no regret to show. Runs with tables or features keep one unless it is turned off; with networks the true regret is not known.";
-  }
-  by("ledger-body").hidden = !data.ledgers.length;
-  if (!data.cells) {
-    by("ledger-note").hidden = false;
-    by("ledger-note").textContent = "There are no finished runs.";
-  }
+  by("ledger-note").hidden = !without;
+  by("ledger-note").textContent = `${without} of ${data.cells} settings kept no ledger, and are not shown here.`;
   if (data.ledgers.length) {
     fill(by("ledger-env"), unique(data.ledgers.map((l) => l.env)));
     for (const id of ["ledger-env", "ledger-n", "ledger-setting"]) by(id).addEventListener("change", drawLedger);
@@ -93,10 +84,9 @@
       [make("span", {}, key(s.N), full(s)), right(s.slope === null ? "too few points" : s.slope.toFixed(2)), right(String(s.points))])));
   }
 
-  by("rates-body").hidden = !data.rates.length;
   if (data.rates.length) {
     fill(by("rates-env"), data.rates.map((c) => c.env));
     by("rates-env").addEventListener("change", drawRates);
     drawRates();
     redraws.push(drawRates);
-  } else by("rates-note").textContent = "No run kept a ledger, so there is no regret to fit.";
+  }

@@ -151,7 +151,6 @@
     }, 160);
   }
 
-  by("replay-body").hidden = !data.replays.length;
   if (data.replays.length) {
     fill(by("replay-env"), unique(data.replays.map((r) => r.env)));
     by("replay-env").addEventListener("change", () => { play(false); chooseRoom(); });
@@ -161,7 +160,4 @@
     chooseRoom();
     addEventListener("resize", drawReplay);
     redraws.push(drawReplay);
-  } else {
-    by("replay-note").hidden = false;
-    by("replay-note").textContent = "No run in a grid room kept a replay, so there is nothing to play.";
   }

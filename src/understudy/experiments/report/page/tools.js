@@ -62,6 +62,7 @@
   const right = (value) => ({ number: typeof value === "string" ? value : number(value) });
   const called = (N) => `N = ${N}`;
   const full = (of) => called(of.N) + (of.setting ? `, ${of.setting}` : "");
+  const plural = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
   const unique = (values) => [...new Set(values)];
   const key = (N) => make("span", { class: `key ${style[N].dash}`, "data-n": N, style: `border-color: ${style[N].colour}` });
   const verdict = (holds) => make("span", { class: holds ? "holds" : "fails" }, holds ? "✓ holds" : "✗ does not hold");
