@@ -110,24 +110,26 @@ def book(
         mean = new["d"] = include(ledger.d, d, k)
     assert mean is not None
     ring = new["ring"] = past_occupancies.keep(ledger.ring, k * mean, k)
-    d_mix = d
+    d_mix, met = d, {}
     if ledger.d_mix is not None:
         d_mix = past_occupancies.mixture(ring, k * mean, beta, N, k, uniform=uniform)
-        new["d_mix"] = include(ledger.d_mix, d_mix, k)
-        new["mix_dot"] = ledger.mix_dot + _dot(mu, d_mix)
+        new["d_mix"], met["mix_dot"] = include(ledger.d_mix, d_mix, k), d_mix
     if estimate is not None and ledger.d_hat is not None:
-        new["d_hat"] = include(ledger.d_hat, estimate, k)
-        new["hat_dot"] = ledger.hat_dot + _dot(mu, estimate)
+        new["d_hat"], met["hat_dot"] = include(ledger.d_hat, estimate, k), estimate
+    for name, dot in _dots(mu, met).items():
+        new[name] = getattr(ledger, name) + dot
     return dataclasses.replace(ledger, **new), d_mix
 
 
-def _dot(mu: Reward, x: Occupancy) -> Float[Array, ""]:
-    """⟨μ, x⟩, a stage at a time, as in `note_step`."""
+def _dots(mu: Reward, met: dict[str, Occupancy]) -> dict[str, Float[Array, ""]]:
+    """⟨μ, x⟩ of each table x, a stage at a time, as in `note_step`."""
 
-    def stage(h: Array, so_far: Float[Array, "S A"]) -> Float[Array, "S A"]:
-        return so_far + at(mu, h) * x[h]
+    def stage(h: Array, so_far: dict[str, Array]) -> dict[str, Array]:
+        return {name: so_far[name] + at(mu, h) * x[h] for name, x in met.items()}
 
-    return jnp.sum(jax.lax.fori_loop(0, len(x), stage, jnp.zeros_like(x[0])))
+    stages = max((len(x) for x in met.values()), default=0)
+    nothing = {name: jnp.zeros_like(x[0]) for name, x in met.items()}
+    return jax.tree.map(jnp.sum, jax.lax.fori_loop(0, stages, stage, nothing))
 
 
 def note_step(ledger: Ledger, before: Policy, after: Policy) -> Ledger:
