@@ -34,7 +34,7 @@ def test_the_recent_average_has_weights_that_grow_as_the_cube(k):
     mixture = mixed(ds)
     expected = np.einsum("k,khsa->hsa", weights / weights.sum(), ds)
     np.testing.assert_allclose(mixture.recent, expected, rtol=1e-12)
-    np.testing.assert_allclose(mixture.total, ds.sum(0), rtol=1e-12)
+    np.testing.assert_allclose(mixture.mean, ds.mean(0), rtol=1e-12)
     even, recent = np.asarray(mixtures.averages(mixture))
     np.testing.assert_allclose(even, ds.mean(0), rtol=1e-12)
     np.testing.assert_allclose(recent, expected, rtol=1e-12)

@@ -213,8 +213,8 @@ def test_an_expert_that_no_policy_can_be_gets_no_verdict():
     assert of["optimal"].regret.slack[0, -1] >= 0
     planned = plan(lin, config)
     for name, who, verdict in (("shown", seen, None), ("optimal", None, True)):
-        regret = jax.tree.map(lambda x: x[0], of[name].regret)
-        told = ledger(regret, planned, pose(lin, who))
+        seen = jax.tree.map(lambda x: x[0], of[name].measured)
+        told = ledger(seen, planned, pose(lin, who))
         assert told["slack"]["holds"] is verdict
         assert (told["ail"]["bound"] is None) == (verdict is None)
 
@@ -352,7 +352,7 @@ def test_regret_grows_as_the_root_of_k_and_every_bound_holds():
             config = Config(**asked, interactions=5 * K, marks=1)
             result = imitate(lin, None, config, seeds=range(2))
             for i in range(2):
-                one = jax.tree.map(lambda x, i=i: x[i], result.regret)
+                one = jax.tree.map(lambda x, i=i: x[i], result.measured)
                 account = ledger(one, plan(lin, config), problem)
                 assert all(row["holds"] is not False for row in account.values()), account
                 bounded = account["ail"]

@@ -328,7 +328,7 @@ def test_the_policy_handed_out_is_no_worse_than_the_uniform_average(name):
     for i in range(3):
         pi, last = np.asarray(run.policy[i]), np.asarray(run.state.pi[i])
         gap, last_gap = gap_of(pi, expert), gap_of(last, expert)
-        even = np.maximum(expert - np.asarray(run.state.mixture.total[i]) / K, 0).sum()
+        even = np.maximum(expert - np.asarray(run.state.mixture.mean[i]), 0).sum()
         recent = np.maximum(expert - np.asarray(run.state.mixture.recent[i]), 0).sum()
         assert float(seen.gap[i, -1]) == pytest.approx(gap, abs=1e-12)
         assert float(seen.last_gap[i, -1]) == pytest.approx(last_gap, abs=1e-12)
@@ -346,7 +346,7 @@ def test_the_mixture_of_a_run_is_of_the_policies_that_acted():
         ds.append(forward(dense(MDP), before.pi))
         weights.append(k * (k + 1) * (k + 2))
         mean = np.average(ds, axis=0, weights=weights)
-        np.testing.assert_allclose(after.mixture.total, sum(ds), rtol=1e-12)
+        np.testing.assert_allclose(after.mixture.mean, sum(ds) / len(ds), rtol=1e-12)
         np.testing.assert_allclose(after.mixture.recent, mean, rtol=1e-11)
 
 
@@ -387,7 +387,7 @@ def test_the_gap_of_a_linear_run_is_a_norm_of_features():
     for i in range(2):
         found = gap(mdps.occupancy(SMALL.mdp, run.policy[i]))
         last = gap(mdps.occupancy(SMALL.mdp, run.state.pi[i]))
-        even = gap(run.state.mixture.total[i] / 60)
+        even = gap(run.state.mixture.mean[i])
         assert float(run.measured.gap[i, -1]) == pytest.approx(found, abs=1e-10)
         assert float(run.measured.last_gap[i, -1]) == pytest.approx(last, abs=1e-10)
         best = min(even, gap(run.state.mixture.recent[i]), last)
@@ -417,7 +417,7 @@ def test_with_learned_transitions_the_choice_is_by_the_model():
     k, p, _, after = walk[-1]
     weights = np.arange(1, k + 1) * np.arange(2, k + 2) * np.arange(3, k + 3)
     even, recent = np.mean(ds, axis=0), np.average(ds, axis=0, weights=weights)
-    np.testing.assert_allclose(after.mixture.total, k * even, rtol=1e-10)
+    np.testing.assert_allclose(after.mixture.mean, even, rtol=1e-10)
     np.testing.assert_allclose(after.mixture.recent, recent, rtol=1e-10)
     told = even, recent, forward(counted_model(after.counts), after.pi)
     best = int(np.argmin([np.maximum(np.asarray(EXPERT) - d, 0).sum() for d in told]))

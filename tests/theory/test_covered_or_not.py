@@ -9,7 +9,7 @@ import pytest
 
 from understudy.core.errors import UserError
 from understudy.theory import advisor, bounds, linear_bounds
-from understudy.theory import past_occupancies as trails
+from understudy.theory import past_occupancies as pasts
 from understudy.theory import verification as check
 from understudy.theory.bounds import Sizes
 from understudy.theory.ledger import Regret
@@ -209,19 +209,17 @@ def test_mixtures_of_the_past_policy_by_policy(uniform):
     """A ring of six sums, windows of one to four policies; ten policies in all."""
     rng, slots = np.random.default_rng(0), 6
     d = rng.random((10, 2, 3, 2))
-    trail = trails.empty((2, 3, 2), slots)
-    for j in range(10):
-        before = trail.total
-        np.testing.assert_allclose(before, d[:j].sum(0))
-        trail = trails.extend(trail, jnp.asarray(d[j]), jnp.int32(j))
-        np.testing.assert_allclose(trail.sum_before(jnp.int32(j + 1)), d[: j + 1].sum(0))
-        for N in range(1, min(j + 1, 4) + 1):
+    ring = jnp.zeros((slots, 2, 3, 2))
+    for j in range(1, 11):
+        total = jnp.asarray(d[:j].sum(0))
+        ring = pasts.keep(ring, total, jnp.int32(j))
+        for i in range(max(j + 1 - slots, 0), j + 1):
+            np.testing.assert_allclose(pasts.sum_before(ring, jnp.int32(i)), d[:i].sum(0))
+        for N in range(1, min(j, 4) + 1):
             beta = np.zeros(4)
             beta[:N] = 1 / N if uniform else rng.dirichlet(np.ones(N))
-            by_hand = sum(beta[n - 1] * d[j + 1 - n] for n in range(2, N + 1))
-            found = trails.past(
-                trail, before, jnp.asarray(beta), jnp.int32(N), jnp.int32(j), uniform=uniform
+            by_hand = sum(beta[n - 1] * d[j - n] for n in range(1, N + 1))
+            found = pasts.mixture(
+                ring, total, jnp.asarray(beta), jnp.int32(N), jnp.int32(j), uniform=uniform
             )
-            np.testing.assert_allclose(found, by_hand if N > 1 else np.zeros((2, 3, 2)), atol=1e-12)
-            if N == 1:
-                assert not np.asarray(found).any()  # exactly
+            np.testing.assert_allclose(found, by_hand, atol=1e-12)

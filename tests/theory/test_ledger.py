@@ -10,11 +10,10 @@ from random_mdps import random_mdp, random_policy
 
 from understudy.core import mdp as mdps
 from understudy.envs.empty_room import demonstrations, empty_room
-from understudy.learners import tabular
+from understudy.learners import loop, tabular
 from understudy.learners.config import Config
 from understudy.learners.finite import expert_occupancy, imitate, plan
 from understudy.learners.tabular import Problem
-from understudy.theory import ledger as ledgers
 
 PAPERS = {"steps": "paper", "visits": "sampled", "handed": "last"}
 CASES = {
@@ -73,14 +72,7 @@ def both_ways(problem, config, seed):
     best = max_value(problem.mdp, sum(mus))
     policy = best - sum((d * mu).sum() for d, mu in zip(ds, mus, strict=True))
     reward = against([expert - d for d in ds])
-    account = ledgers.regret_of(
-        state.ledger,
-        problem.mdp,
-        state.k,
-        shown=problem.expert,
-        expert=problem.truth,
-        best=problem.best,
-    )
+    account = loop.regret_of(state, problem)
     return account, {
         "ail": (star * on).sum(),
         "policy": policy,

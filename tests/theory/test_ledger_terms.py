@@ -12,11 +12,10 @@ from random_mdps import dense, random_mdp, random_policy
 from understudy.core import mdp as mdps
 from understudy.core.window import Reuse, weights
 from understudy.experiments.outcome import mean_lags
-from understudy.learners import tabular
+from understudy.learners import loop, tabular
 from understudy.learners.config import Config
 from understudy.learners.finite import plan
 from understudy.learners.tabular import Problem
-from understudy.theory import ledger as ledgers
 
 UPDATES, H = 40, 3
 GIVEN = (0.5, 0.0, 0.2, 0.3)
@@ -137,14 +136,7 @@ def test_every_term_of_every_shape_is_its_definition(window, beta, visits, rewar
         "estimation": against([e - m for e, m in zip(estimates, mixes, strict=True)]),
         "demonstrations": against([truth - shown] * UPDATES),
     }
-    account = ledgers.regret_of(
-        state.ledger,
-        problem.mdp,
-        state.k,
-        shown=problem.expert,
-        expert=problem.truth,
-        best=problem.best,
-    )
+    account = loop.regret_of(state, problem)
     for term, value in expected.items():
         assert float(getattr(account, term)) == pytest.approx(value, abs=1e-9), term
     assert (expected["shift"] == 0) == (window == "1")

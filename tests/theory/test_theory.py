@@ -235,13 +235,12 @@ def accounts(world, K, options, runs):
     """The ledger of some runs of K updates, each beside its bounds."""
     mdp, expert = OF[world]
     asked = {"batch": 1, **options}
-    config = Config(**asked, interactions=asked["batch"] * mdp.horizon * K, marks=1)
-    regret = imitate(mdp, expert, config, seeds=range(runs)).regret
+    fresh = 1 if asked["batch"] is None else asked["batch"] * mdp.horizon
+    config = Config(**asked, interactions=fresh * K, marks=1)
+    seen = imitate(mdp, expert, config, seeds=range(runs)).measured
     planned, problem = plan(mdp, config), pose(mdp, expert)
     assert planned.iterations == K
-    return [
-        ledger(jax.tree.map(lambda x, i=i: x[i], regret), planned, problem) for i in range(runs)
-    ]
+    return [ledger(jax.tree.map(lambda x, i=i: x[i], seen), planned, problem) for i in range(runs)]
 
 
 @pytest.mark.parametrize(("world", "K", "options"), BOUNDED)
@@ -260,6 +259,17 @@ def test_runs_stay_within_their_bounds(world, K, options):
             assert account["tv_step"]["measured"] <= account["tv_step"]["sharp_bound"]
         else:  # logits that fade move a policy besides
             assert account["tv_step"]["sharp_bound"] is None
+
+
+@pytest.mark.parametrize(("steps", "rewarder"), [("theory", "step"), ("anytime", "leader")])
+def test_exact_gradients_are_bounded_without_whole_trajectories(steps, rewarder):
+    """An interaction an update; what is not sampled has no noise, and the bound is below H K."""
+    K, H = 3_000, OF["room"][0].horizon
+    options = {"batch": None, "gradients": "exact", "steps": steps, "rewarder": rewarder}
+    (account,) = accounts("room", K, options, 1)
+    assert all(row["holds"] is not False for row in account.values()), account
+    assert account["estimation"]["measured"] == account["estimation"]["bound"] == 0
+    assert 0 <= account["ail"]["measured"] <= account["ail"]["sharp_bound"] < H * K
 
 
 @pytest.mark.parametrize("window", ["4", pytest.param("8", marks=pytest.mark.slow)])

@@ -100,6 +100,20 @@ def occupancy(mdp: MDP, pi: Policy | np.ndarray) -> Occupancy:
 
 
 @double
+def meet(mdp: MDP, pi: Policy, reward: Reward) -> tuple[Occupancy, Float[Array, ""]]:
+    """The occupancy d, and on the way what it is worth, ⟨reward, d⟩: of a large table, each stage
+    is multiplied while it is at hand."""
+
+    def flow(so_far: tuple[Array, Array], h: Array) -> tuple[tuple[Array, Array], Array]:
+        nu, worth = so_far
+        d = nu[:, None] * pi[h]
+        return (arrive(mdp, h, d), worth + at(reward, h) * d), d
+
+    (_, worth), d = jax.lax.scan(flow, (mdp.nu, jnp.zeros_like(pi[0])), jnp.arange(mdp.horizon))
+    return d, jnp.sum(worth)
+
+
+@double
 def optimum(mdp: MDP, reward: Reward | np.ndarray) -> tuple[Policy, Float[Array, ""]]:
     """An optimal policy and its value. Ties are shared evenly: where no action is better than
     another (an absorbing state, say), an expert that favours one would teach an accident."""

@@ -20,7 +20,6 @@ from understudy.learners.loop import Measured, misshown
 from understudy.theory import linear_bounds
 from understudy.theory import verification as check
 from understudy.theory.bounds import Sizes
-from understudy.theory.ledger import Regret
 
 FLOW_TOLERANCE = 1e-6  # that of a given occupancy
 
@@ -59,18 +58,7 @@ def record(
     seen = one.measured
     if not feasible(problem):  # no policy has that occupancy, and so no regret is bounded
         seen = dataclasses.replace(seen, certificate=None)
-    booked = (
-        {}
-        if seen.regret is None
-        else {
-            "ledger": ledger(
-                seen.regret,
-                planned,
-                problem,
-                None if seen.certificate is None else float(seen.certificate[-1]),
-            )
-        }
-    )
+    booked = {} if seen.regret is None else {"ledger": ledger(seen, planned, problem)}
     summary = {**summary, **booked}
     replay = None if seen.glimpse is None else vars(seen.glimpse)
     learned = {"policy": one.policy, "reward": one.reward}
@@ -147,10 +135,9 @@ def mean_lags(beta: str, lag: np.ndarray, N: np.ndarray) -> np.ndarray:
 
 
 @double
-def ledger(
-    regret: Regret, planned: Plan, problem: AnyProblem, certificate: float | None = None
-) -> dict[str, Any]:
-    """The regret at the end of one run, each term beside its bounds."""
+def ledger(seen: Measured, planned: Plan, problem: AnyProblem) -> dict[str, Any]:
+    """The regret at the end of one run whose ledger was kept, each term beside its bounds."""
+    assert seen.regret is not None
     H, S, A = problem.mdp.shape
     rewards, whole_bonus = None, theory_scale(H, S, A, planned.iterations)
     if isinstance(problem, linear.Problem):
@@ -178,9 +165,9 @@ def ledger(
         exact=p.gradients == "exact",
         features=problem.linear.d if isinstance(problem, linear.Problem) else None,
         adaptive=p.adaptive,
-        certificate=certificate,
+        certificate=None if seen.certificate is None else float(seen.certificate[-1]),
         misshown=float(misshown(problem, stationary=p.stationary_reward)),
     )
-    last = jax.tree.map(lambda x: x[-1], regret)
+    last = jax.tree.map(lambda x: x[-1], seen.regret)
     size = Sizes(S=S, A=A, H=H, K=K, B=p.lanes)
     return check.beside(last, size, setting)

@@ -45,6 +45,7 @@ from understudy.learners.tabular import (
     account,
     audit,
     descend,
+    estimate,
     respond,
     weighed,
 )
@@ -167,23 +168,17 @@ def step(
 
     N = jnp.minimum(windows.reach(settings.reuse, k), protocol.slots)
     beta = windows.weights(settings.reuse, protocol.beta, N)
-    d = mdps.occupancy(problem.mdp, state.pi)  # where nothing asks for it, it is not compiled
-    d_mix, told = d, None
-    if protocol.gradients == "sampled":
-        told = weighed(*windows.recall(window, beta, k, protocol.points, key=recalling))
-        d_mix = occupancies.estimate(*told, problem.mdp.shape)  # Σₙ βₙ d̂ᵏ⁻ⁿ
-    ledger = state.ledger
-    if ledger is not None:
-        r = problem.table(state.mu)
-        ledger, true_mix = audit(ledger, r, d, state.k, protocol, beta, N, told)
-        d_mix = true_mix if protocol.gradients == "exact" else d_mix
+    r = problem.table(state.mu)
+    d, worth = mdps.meet(problem.mdp, state.pi, r)  # where nothing asks for it, it is not compiled
     mixture = state.mixture
     if mixture is not None:
-        if learned is not None:
-            # A regression of values is no model of where a policy goes; its samples are.
-            each = jnp.full(protocol.fresh, 1 / protocol.fresh)
-            d = occupancies.estimate(*weighed(segment, each), problem.mdp.shape)
-        mixture = mixtures.extend(mixture, d, k)
+        # A regression of values is no model of where a policy goes; its samples are.
+        each = jnp.full(protocol.fresh, 1 / protocol.fresh)
+        visited = occupancies.estimate(*weighed(segment, each), problem.mdp.shape)
+        mixture = mixtures.extend(mixture, d if learned is None else visited, k)
+    told = estimate(d, state.pi, window, beta, k, problem.mdp, protocol, key=recalling)
+    ledger, true_mix = audit(state.ledger, r, d, worth, mixture, told, beta, N, k, protocol)
+    d_mix = true_mix if told is None else told  # Σₙ βₙ d̂ᵏ⁻ⁿ
 
     gradient = features.collect(linear.phi, problem.expert - d_mix)  # E_dE φ − E_mix φ
     eta = pace(settings.eta, k, anytime=protocol.anytime)

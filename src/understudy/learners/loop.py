@@ -152,8 +152,18 @@ def one_clock(state: Any) -> Any:
     return eqx.tree_at(lambda s: s.k, jax.tree.map(lambda _: 0, state), None)
 
 
+class Terms(NamedTuple):
+    """What a batch of runs goes on with, beside its state."""
+
+    learner: Learner
+    problem: Problem
+    settings: Any
+    protocol: practice.RunShape
+    marks: Int[Array, " marks"]
+    keys: Key[Array, " batch"]
+
+
 @double
-@eqx.filter_jit
 def advance(
     learner: Learner,
     state: Any,
@@ -169,7 +179,16 @@ def advance(
     One compiled program: a scan over the marks, around a loop over iterations, around the step,
     batched over seeds and settings. Iteration k draws from `fold_in(key, k)`, so a run depends
     neither on where it was stopped nor on what shares its batch.
+
+    `state` is used up: the program goes on in its memory, of which the rings of a long window need
+    much.
     """
+    return _advance(Terms(learner, problem, settings, protocol, marks, keys), state)
+
+
+@eqx.filter_jit(donate="all-except-first")
+def _advance(terms: Terms, state: Any) -> Run:
+    learner, problem, settings, protocol, marks, keys = terms
 
     # All runs of a batch are at the same k. Saying so to vmap keeps the rings' writes in place; a
     # k of each run's own would copy whole rings every iteration.
@@ -221,20 +240,26 @@ def at_a_mark(
     glimpse = glance(problem, pi, state) if protocol.replay else None
     if state.ledger is None:
         return Measured(*handed, *last, None, None, glimpse)
-    regret = ledgers.regret_of(
-        state.ledger,
-        mdp,
-        state.k,
-        shown=problem.expert,
-        expert=problem.expert if problem.truth is None else problem.truth,
-        best=problem.best,
-    )
+    regret = regret_of(state, problem)
     told = None
     if state.surprise is not None and protocol.known and protocol.gradients == "exact":
         expert = problem.expert if problem.truth is None else problem.truth
         told = adaptive.certificate(state.surprise, expert) + regret.demonstrations
         told = told + misshown(problem, stationary=protocol.stationary_reward)
     return Measured(*handed, *last, regret, told, glimpse)
+
+
+def regret_of(state: Any, problem: Problem) -> Regret:
+    """What the ledger of a run has booked so far."""
+    return ledgers.regret_of(
+        state.ledger,
+        problem.mdp,
+        state.k,
+        mean=None if state.mixture is None else state.mixture.mean,
+        shown=problem.expert,
+        expert=problem.expert if problem.truth is None else problem.truth,
+        best=problem.best,
+    )
 
 
 @double

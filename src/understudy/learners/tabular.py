@@ -164,23 +164,17 @@ def step(
     counts = None if state.counts is None else observe(state.counts, points, slot)
 
     model = believe(problem, settings, counts)
-    d = mdps.occupancy(problem.mdp, state.pi)  # where nothing asks for it, it is not compiled
+    # Where nothing asks for them, they are not compiled.
+    d, worth = mdps.meet(problem.mdp, state.pi, state.mu)
     foreseen = modelled(model, state.pi) if isinstance(model, Counted) else d
-    N = jnp.minimum(windows.reach(settings.reuse, k), protocol.slots)
-    beta = windows.weights(settings.reuse, protocol.beta, N)
-    d_mix, told = foreseen, None if protocol.gradients == "exact" else foreseen  # as OAL
-    if protocol.gradients == "sampled":
-        told = recall(state.pi, window, beta, k, problem.mdp, protocol, key=recalling)
-        d_mix = occupancies.estimate(*told, problem.mdp.shape)  # Σₙ βₙ d̂ᵏ⁻ⁿ
-    elif protocol.gradients == "exact":
-        d_mix = d  # of a window, the ledger has it
-    ledger = state.ledger
-    if ledger is not None:
-        ledger, true_mix = audit(ledger, state.mu, d, state.k, protocol, beta, N, told)
-        d_mix = true_mix if protocol.gradients == "exact" else d_mix
     mixture = state.mixture
     if mixture is not None:
         mixture = mixtures.extend(mixture, foreseen, k)  # Cor. 4.9
+    N = jnp.minimum(windows.reach(settings.reuse, k), protocol.slots)
+    beta = windows.weights(settings.reuse, protocol.beta, N)
+    told = estimate(foreseen, state.pi, window, beta, k, problem.mdp, protocol, key=recalling)
+    ledger, true_mix = audit(state.ledger, state.mu, d, worth, mixture, told, beta, N, k, protocol)
+    d_mix = true_mix if told is None else told  # Σₙ βₙ d̂ᵏ⁻ⁿ
 
     eta = pace(settings.eta, k, anytime=protocol.anytime)
     gain, mu, surprise = respond(state, problem.expert - d_mix, eta)  # Eq. 5, or the leader
@@ -192,7 +186,8 @@ def step(
     return state, Info(N, beta, d_mix)
 
 
-def recall(
+def estimate(
+    foreseen: Occupancy,
     pi: Policy,
     window: Window,
     beta: Float[Array, " slots"],
@@ -201,10 +196,18 @@ def recall(
     protocol: RunShape,
     *,
     key: Key[Array, ""],
-) -> tuple[Points, Float[Array, "..."]]:
-    """What the window holds of the N latest policies, weighted by β."""
-    segments, weights = windows.recall(window, beta, k, protocol.points, key=key)
-    return weighed(segments, weights * ratio(mdp, pi, segments, protocol))
+) -> Occupancy | None:
+    """What the mixture of the window's policies is taken for, a case a kind of gradient: what they
+    have sampled; what the counted model makes of the newest, as OAL has it; None, as it is."""
+    match protocol.gradients:
+        case "sampled":
+            segments, weights = windows.recall(window, beta, k, protocol.points, key=key)
+            points = weighed(segments, weights * ratio(mdp, pi, segments, protocol))
+            return occupancies.estimate(*points, mdp.shape)
+        case "modelled":
+            return foreseen
+        case "exact":
+            return None
 
 
 def respond(
@@ -249,26 +252,31 @@ def account(mdp: MDP, mu: Reward, protocol: RunShape) -> Ledger:
         mdp,
         mu,
         ledgers.ring_size(protocol.slots, sums),
+        shares=protocol.mixture and protocol.known,
         reuses=protocol.slots > 1,
         exact=protocol.gradients == "exact",
     )
 
 
 def audit(
-    ledger: Ledger,
+    ledger: Ledger | None,
     mu: Reward,
     d: Occupancy,
-    k: Int[Array, ""],
-    protocol: RunShape,
+    worth: Float[Array, ""],
+    mixture: Mixture | None,
+    told: Occupancy | None,
     beta: Float[Array, " slots"],
     N: Int[Array, ""],
-    told: Occupancy | tuple[Points, Float[Array, "*points"]] | None,
-) -> tuple[Ledger, Occupancy]:
-    """Enter the pair of policy k, whose occupancy is d, and μ_k in the ledger, with what the
-    window's mixture was taken for; also, the window's true mixture."""
-    uniform = protocol.beta == "uniform"
-    ledger, d_mix = ledgers.follow(ledger, d, beta, N, k, uniform=uniform)
-    return ledgers.book(ledger, mu, d=d, d_mix=d_mix, estimate=told), d_mix
+    k: Int[Array, ""],
+    protocol: RunShape,
+) -> tuple[Ledger | None, Occupancy]:
+    """Enter the pair that update k began with in the ledger, if one is kept: its reward, its
+    policy's occupancy, what the window's mixture was taken for. Also, that mixture, of which only a
+    ledger knows more than the newest policy."""
+    if ledger is None:
+        return None, d
+    mean, uniform = None if mixture is None else mixture.mean, protocol.beta == "uniform"
+    return ledgers.book(ledger, mu, d, worth, told, mean=mean, beta=beta, N=N, k=k, uniform=uniform)
 
 
 def believe(problem: Problem, settings: Settings, counts: Counts | None) -> Model:

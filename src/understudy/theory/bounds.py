@@ -190,6 +190,7 @@ def regret(
     eta: float | np.ndarray,
     windows: Sequence[int] | np.ndarray,
     *,
+    exact: bool = False,
     bonus_scale: float = 0.0,
     delta: float = 0.05,
 ) -> float:
@@ -198,16 +199,18 @@ def regret(
 
     mirror descent + HSA/(2η_K) + H Σ_k η_k + sampling
     + the smaller of the two bounds of the shift, and H η_1 Σ_k (N(k)−1): both zero for N = 1, and
-    so for the leader, who weighs each segment once. All Σ_k run over k < K, from 0.
+    so for the leader, who weighs each segment once. All Σ_k run over k < K, from 0. Exact gradients
+    have no noise to pay for: neither sampling nor H Σ_k η_k.
     """
     N, steps, H = np.asarray(windows), each(eta, size.K), size.H
-    gained = H * size.S * size.A / (2 * steps[-1]) + H * played(steps)
+    gained = H * size.S * size.A / (2 * steps[-1])
+    noise = 0.0 if exact else H * played(steps) + estimation(size, steps, N, delta=delta)
     known = policy_regret(size, sigma, 0.0, bonus_scale=bonus_scale, delta=delta)
     moved = delayed(size, steps, N) if (N > 1).any() else 0.0
     paces = each(sigma, size.K)
     if paces[-1] == paces[0]:  # fading logits move a policy besides, and have no such bound
         moved = min(moved, shift(size, float(paces[0]), N, sharp=True))
-    return known + gained + estimation(size, steps, N, delta=delta) + moved
+    return known + gained + noise + moved
 
 
 def adaptive_players(K: int, width: float, A: int) -> float:

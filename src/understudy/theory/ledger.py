@@ -17,35 +17,41 @@ the reward regret splits exactly, for the maximiser μ* of Σ_k ⟨μ, g_on⟩ o
 Each is `⟨μ*, Σx⟩ − Σ⟨μ_k, x⟩`, so it accumulates online in O(HSA), and O(HSA) per policy of the
 window for the true mixture. Where an episode crosses policies (fresh < H) the samples are not
 drawn from the window's mixture; what that costs is booked under estimation.
+
+In larger problems an update is memory traffic, and so is what a ledger costs. It keeps no table
+that the mixture handed out has already, nor one that is the same as another.
 """
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
 from understudy.core import mdp as mdps
-from understudy.core.mdp import MDP
-from understudy.core.occupancy import Points
+from understudy.core.mdp import MDP, at
+from understudy.core.mixture import include
 from understudy.core.types import Occupancy, Policy, Reward
 from understudy.core.updates import gather
-from understudy.theory import past_occupancies as trails
-from understudy.theory.past_occupancies import Trail
+from understudy.theory import past_occupancies
+from understudy.theory.past_occupancies import Ring
 
 
 class Ledger(eqx.Module):
-    """Sums over the pairs booked so far."""
+    """Means and sums over the pairs booked so far. (Tables as means: see `mixture.include`.)"""
 
-    trail: Trail  # Σ d_k, and what the window needs of it
-    shift: Occupancy | None  # Σ (d_mix − d_k); None where no policy is reused, and the two are one
-    estimate: Occupancy | None  # Σ d̂_mix; None where gradients are exact
-    mu: Reward  # Σ μ_k
+    d: Occupancy | None  # mean d_k; None where the mixture handed out keeps the same
+    d_mix: Occupancy | None  # None where no policy is reused, and it is the mean d_k
+    d_hat: Occupancy | None  # mean d̂_mix; None where gradients are exact
+    mu: Reward  # mean μ_k
+    ring: Ring  # Σ d of the policies before each of the latest
     on_dot: Float[Array, ""]  # Σ ⟨μ_k, d_k⟩
-    shift_dot: Float[Array, ""]
-    estimate_dot: Float[Array, ""]
+    mix_dot: Float[Array, ""]
+    hat_dot: Float[Array, ""]
     tv: Float[Array, ""]  # largest TV(π_k ‖ π_{k−1})[s] over stages, states and k
 
 
@@ -64,82 +70,78 @@ class Regret(eqx.Module):
     drift: Float[Array, "*marks lags"]  # max_h ‖d_k − d_{k−n}‖₁ at the last pair, n = 1, 2, 4 …
 
 
-def empty(mdp: MDP, mu: Reward, ring: int, *, reuses: bool, exact: bool) -> Ledger:
-    """Nothing booked yet. `reuses`: the window holds more than the newest policy."""
+def empty(mdp: MDP, mu: Reward, ring: int, *, shares: bool, reuses: bool, exact: bool) -> Ledger:
+    """Nothing booked yet. `shares`: someone else keeps the mean d_k; `reuses`: the window holds
+    more than the newest policy."""
     zero, none = jnp.zeros(()), jnp.zeros(mdp.shape)
     return Ledger(
-        trail=trails.empty(mdp.shape, ring),
-        shift=none if reuses else None,
-        estimate=None if exact else none,
+        d=None if shares else none,
+        d_mix=none if reuses else None,
+        d_hat=None if exact else none,
         mu=jnp.zeros_like(mu),
+        ring=jnp.zeros((ring, *mdp.shape)),
         on_dot=zero,
-        shift_dot=zero,
-        estimate_dot=zero,
+        mix_dot=zero,
+        hat_dot=zero,
         tv=zero,
     )
-
-
-def follow(
-    ledger: Ledger,
-    d: Occupancy,
-    beta: Float[Array, " lags"],
-    N: Int[Array, ""],
-    k: Int[Array, ""],
-    *,
-    uniform: bool,
-) -> tuple[Ledger, Occupancy]:
-    """Policy k had the occupancy d; also the window's true mixture Σ_n β_n d_{k+1−n}.
-
-    For N = 1 the mixture is `d`, to the bit.
-    """
-    trail = trails.extend(ledger.trail, d, k)
-    if ledger.shift is None:
-        return dataclasses.replace(ledger, trail=trail), d
-    rest = trails.past(trail, ledger.trail.total, beta, N, k, uniform=uniform)
-    return dataclasses.replace(ledger, trail=trail), beta[0] * d + rest
 
 
 def book(
     ledger: Ledger,
     mu: Reward,
-    *,
     d: Occupancy,
-    d_mix: Occupancy,
-    estimate: Occupancy | tuple[Points, Float[Array, "*points"]] | None,
-) -> Ledger:
-    """Enter the pair (π_k, μ_k): its occupancy, its window's true mixture, and what the mixture was
-    taken for: a model's occupancy, or points with their weights (None: it was taken as it is).
-
-    Points are booked one by one, not as an array: that keeps the ledger's cost below that of the
-    iteration itself.
+    worth: Float[Array, ""],
+    estimate: Occupancy | None,
+    *,
+    mean: Occupancy | None,
+    beta: Float[Array, " lags"],
+    N: Int[Array, ""],
+    k: Int[Array, ""],
+    uniform: bool,
+) -> tuple[Ledger, Occupancy]:
+    """Enter the k-th pair, k = 1, 2, …: its reward, its policy's occupancy d and what that is
+    worth, ⟨μ, d⟩, and what the window's mixture was taken for (None: as it is). Also that mixture,
+    Σ_n β_n d_{k−n}; where nothing is reused it is `d`, to the bit. `mean` is that of d with this
+    one, where someone else keeps it.
     """
-    ledger = dataclasses.replace(ledger, mu=ledger.mu + mu, on_dot=ledger.on_dot + jnp.sum(mu * d))
-    if ledger.shift is not None:
-        shift = d_mix - d
-        ledger = dataclasses.replace(
-            ledger,
-            shift=ledger.shift + shift,
-            shift_dot=ledger.shift_dot + jnp.sum(mu * shift),
-        )
-    if estimate is None or ledger.estimate is None:
-        return ledger
-    if isinstance(estimate, tuple):
-        points, weights = estimate
-        counted = d.shape[0] * weights  # as in `occupancy.estimate`
-        taken = ledger.estimate.at[points.h, points.s, points.a].add(counted)
-        stage = points.h if mu.shape[0] > 1 else 0
-        dot = jnp.sum(counted * mu[stage, points.s, points.a])
-    else:
-        taken, dot = ledger.estimate + estimate, jnp.sum(mu * estimate)
-    return dataclasses.replace(ledger, estimate=taken, estimate_dot=ledger.estimate_dot + dot)
+    new: dict[str, Any] = {"mu": include(ledger.mu, mu, k), "on_dot": ledger.on_dot + worth}
+    if ledger.d is not None:
+        mean = new["d"] = include(ledger.d, d, k)
+    assert mean is not None
+    ring = new["ring"] = past_occupancies.keep(ledger.ring, k * mean, k)
+    d_mix, met = d, {}
+    if ledger.d_mix is not None:
+        d_mix = past_occupancies.mixture(ring, k * mean, beta, N, k, uniform=uniform)
+        new["d_mix"], met["mix_dot"] = include(ledger.d_mix, d_mix, k), d_mix
+    if estimate is not None and ledger.d_hat is not None:
+        new["d_hat"], met["hat_dot"] = include(ledger.d_hat, estimate, k), estimate
+    for name, dot in _dots(mu, met).items():
+        new[name] = getattr(ledger, name) + dot
+    return dataclasses.replace(ledger, **new), d_mix
+
+
+def _dots(mu: Reward, met: dict[str, Occupancy]) -> dict[str, Float[Array, ""]]:
+    """⟨μ, x⟩ of each table x, a stage at a time, as in `note_step`."""
+
+    def stage(h: Array, so_far: dict[str, Array]) -> dict[str, Array]:
+        return {name: so_far[name] + at(mu, h) * x[h] for name, x in met.items()}
+
+    stages = max((len(x) for x in met.values()), default=0)
+    nothing = {name: jnp.zeros_like(x[0]) for name, x in met.items()}
+    return jax.tree.map(jnp.sum, jax.lax.fori_loop(0, stages, stage, nothing))
 
 
 def note_step(ledger: Ledger, before: Policy, after: Policy) -> Ledger:
     """Remember the largest TV(π_k ‖ π_{k−1})[s] over stages and states."""
-    # Action by action: one pass and no array between, half the time of a sum over the axis.
-    moved = (jnp.abs(after[..., a] - before[..., a]) for a in range(after.shape[-1]))
-    step = jnp.max(sum(moved, jnp.zeros(after.shape[:-1]))) / 2
-    return dataclasses.replace(ledger, tv=jnp.maximum(ledger.tv, step))
+
+    def stage(h: Array, most: Float[Array, " S"]) -> Float[Array, " S"]:
+        return jnp.maximum(most, jnp.sum(jnp.abs(after[h] - before[h]), axis=-1) / 2)
+
+    # A stage at a time: the compiled sum over the few actions of a whole table takes four times as
+    # long.
+    most = jax.lax.fori_loop(0, len(after), stage, jnp.zeros(after.shape[1]))
+    return dataclasses.replace(ledger, tv=jnp.maximum(ledger.tv, jnp.max(most)))
 
 
 def regret_of(
@@ -147,41 +149,46 @@ def regret_of(
     mdp: MDP,
     pairs: Int[Array, ""],
     *,
+    mean: Occupancy | None,
     shown: Occupancy,
     expert: Occupancy,
     best: Callable[[Reward], Reward],
 ) -> Regret:
-    """The account of the pairs booked. `shown` is the d̂_E that was learned from, `expert` the true
-    d_E; where the truth is not known they are the same, and the demonstrations' term is zero.
-    `best(x)` is the reward of the largest ⟨r, x⟩, which makes μ*."""
-    K, total = pairs, ledger.trail.total
+    """The account of the pairs booked. `mean` is that of d_k where someone else keeps it. `shown`
+    is the d̂_E that was learned from, `expert` the true d_E; where the truth is not known they are
+    the same, and the demonstrations' term is zero. `best(x)` is the reward of the largest ⟨r, x⟩,
+    which makes μ*."""
+    K, d = pairs, mean if ledger.d is None else ledger.d
+    assert d is not None
+    mu_sum, d_sum = K * ledger.mu, K * d
 
     def against(star: Reward, x: Occupancy, dot: Array) -> Array:  # Σ⟨μ* − μ_k, x_k⟩
-        return jnp.sum(star * gather(x, ledger.mu)) - dot
+        return jnp.sum(star * gather(x, mu_sum)) - dot
 
-    on, on_dot = K * expert - total, jnp.sum(ledger.mu * expert) - ledger.on_dot
-    shift = jnp.zeros_like(total) if ledger.shift is None else ledger.shift
-    mix, mix_dot = total + shift, ledger.on_dot + ledger.shift_dot
-    taken, taken_dot = ledger.estimate, ledger.estimate_dot
-    if taken is None:
-        taken, taken_dot = mix, mix_dot
-    hat, hat_dot = K * shown - taken, jnp.sum(ledger.mu * shown) - taken_dot
-    gain = gather(on, ledger.mu)
+    on, on_dot = K * expert - d_sum, jnp.sum(mu_sum * expert) - ledger.on_dot
+    mix, mix_dot = d_sum, ledger.on_dot
+    if ledger.d_mix is not None:
+        mix, mix_dot = K * ledger.d_mix, ledger.mix_dot
+    taken, taken_dot = mix, mix_dot
+    if ledger.d_hat is not None:
+        taken, taken_dot = K * ledger.d_hat, ledger.hat_dot
+    hat, hat_dot = K * shown - taken, jnp.sum(mu_sum * shown) - taken_dot
+    gain = gather(on, mu_sum)
     star = best(gain)  # μ*
     ail = jnp.sum(star * gain)
-    policy = mdps.optimum(mdp, ledger.mu)[1] - ledger.on_dot
+    policy = mdps.optimum(mdp, mu_sum)[1] - ledger.on_dot
     reward = against(star, on, on_dot)
     return Regret(
         ail=ail,
         policy=policy,
         reward=reward,
         optimisation=against(star, hat, hat_dot),
-        shift=against(star, shift, ledger.shift_dot),
+        shift=against(star, mix - d_sum, mix_dot - ledger.on_dot),
         estimation=against(star, taken - mix, taken_dot - mix_dot),
-        demonstrations=against(star, K * (expert - shown), jnp.sum(ledger.mu * (expert - shown))),
+        demonstrations=against(star, K * (expert - shown), jnp.sum(mu_sum * (expert - shown))),
         slack=policy + reward - ail,
         tv=ledger.tv,
-        drift=_drift(ledger.trail, pairs),
+        drift=_drift(ledger.ring, pairs),
     )
 
 
@@ -199,9 +206,9 @@ def lags(ring: int) -> list[int]:
     return [2**i for i in range(ring.bit_length()) if 2**i + 2 <= ring]
 
 
-def _drift(trail: Trail, pairs: Int[Array, ""]) -> Float[Array, " lags"]:
+def _drift(ring: Ring, pairs: Int[Array, ""]) -> Float[Array, " lags"]:
     """max_h ‖d_k − d_{k−n}‖₁ for the pair booked last; 0 where there is no policy k−n yet."""
-    ring, n = trail.ring, np.array(lags(len(trail.ring)), dtype=np.int32)
+    n = np.array(lags(len(ring)), dtype=np.int32)
     if not len(n):
         return jnp.zeros(0)
 

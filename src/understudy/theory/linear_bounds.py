@@ -129,14 +129,17 @@ def regret(
     rewards: Rewards,
     windows: Sequence[int] | np.ndarray,
     *,
+    exact: bool = False,
     delta: float = 0.05,
 ) -> float:
     """`regret` for rewards φᵀμ and θ known: mirror descent of that width + H diameter²/(2η_K)
-    + 2H Σ_k η_k (‖ξ_h‖₂ ≤ 2) + the noise, and for N > 1 the shift and what reuse has seen."""
+    + 2H Σ_k η_k (‖ξ_h‖₂ ≤ 2) + the noise, neither of exact gradients, and for N > 1 the shift and
+    what reuse has seen."""
     N, steps, H = np.asarray(windows), bounds.each(eta, size.K), size.H
-    gained = H * rewards.diameter**2 / (2 * steps[-1]) + 2 * H * bounds.played(steps)
+    gained = H * rewards.diameter**2 / (2 * steps[-1])
     moved = shift(size, float(bounds.each(sigma, size.K)[0]), rewards, N, sharp=True)
-    noise = estimation(size, steps, rewards, N, delta=delta)
+    noise = 2 * H * bounds.played(steps) + estimation(size, steps, rewards, N, delta=delta)
+    noise = 0.0 if exact else noise
     return bounds.mirror_descent(size, sigma, rewards.width) + gained + noise + moved
 
 

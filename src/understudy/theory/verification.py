@@ -75,10 +75,11 @@ def _set(size: Sizes, setting: Setting, delta: float) -> Limits:
     sigma, eta, rewards, windows = setting.sigma, setting.eta, setting.rewards, setting.windows
     # ‖ĝ_h‖₂ at most: of two distributions √2, of two means of unit vectors 2
     whole = math.sqrt(2) if rewards is None else 2.0
-    gradient = whole if setting.trajectories else 1.0 + size.H
+    told_all = setting.trajectories or setting.exact  # each stage alike
+    gradient = whole if told_all else 1.0 + size.H
     if setting.corrected:
         gradient = math.inf
-    covered = setting.trajectories and setting.uniform and setting.staged and not setting.corrected
+    covered = told_all and setting.uniform and setting.staged and not setting.corrected
     moving = bool((eta > 0).all())
     policy = optimisation = estimation = ail = None
     shift = tv = drift = (None, None)
@@ -89,7 +90,9 @@ def _set(size: Sizes, setting: Setting, delta: float) -> Limits:
             if rewards is None
             else linear_bounds.optimisation(size, eta, rewards, steepest)
         )
-    if covered and not setting.modelled:  # a model's error is no sampling error
+    if setting.exact:
+        estimation = 0.0
+    elif covered and not setting.modelled:  # a model's error is no sampling error
         estimation = (
             bounds.estimation(size, eta, windows, delta=delta)
             if rewards is None
@@ -105,12 +108,22 @@ def _set(size: Sizes, setting: Setting, delta: float) -> Limits:
             if setting.bonus_scale is None:
                 policy = linear_bounds.policy_regret(size, sigma, pace * eta, rewards, gradient)
                 if moving:
-                    ail = linear_bounds.regret(size, sigma, eta, rewards, windows, delta=delta)
+                    ail = linear_bounds.regret(
+                        size, sigma, eta, rewards, windows, exact=setting.exact, delta=delta
+                    )
         elif setting.bonus_scale is None or told:
             behind = pace * eta * gradient / math.sqrt(2)
             policy = bounds.policy_regret(size, sigma, behind, bonus_scale=scale, delta=delta)
             if moving:
-                ail = bounds.regret(size, sigma, eta, windows, bonus_scale=scale, delta=delta)
+                ail = bounds.regret(
+                    size,
+                    sigma,
+                    eta,
+                    windows,
+                    exact=setting.exact,
+                    bonus_scale=scale,
+                    delta=delta,
+                )
     if sigma is not None:
         H, A, first, kinds = size.H, size.A, float(sigma[0]), (False, True)
         lag = float(setting.lags.sum())
