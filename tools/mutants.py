@@ -384,8 +384,8 @@ def measure(stage: Stage, work: Path, wanted: list[str]) -> dict[str, Any]:
 class Judge:
     """Knows which test files to ask about a mutant, and in which order."""
 
-    def __init__(self, measured: dict[str, Any]) -> None:
-        self.measured = measured
+    def __init__(self, measured: dict[str, Any], most: int | None = None) -> None:
+        self.measured, self.most = measured, most
         self.lines: dict[str, dict[str, set[int]]] = defaultdict(dict)  # by source, by test
         for test, of in measured.items():
             for file, lines in of["lines"].items() if of["usable"] else ():
@@ -403,7 +403,8 @@ class Judge:
             t: of["seconds"] * math.sqrt(1 + len(self.used[t])) for t, of in self.measured.items()
         }
         found = [test for test in lines if lines[test] & set(mutant.lines)]
-        return sorted(found, key=lambda test: (mutant.file not in self.used[test], cost[test]))
+        found.sort(key=lambda test: (mutant.file not in self.used[test], cost[test]))
+        return found[: self.most]
 
     def basis(self, by: str) -> str:
         """What a verdict rests on: the test file that killed, or all; if it changes, so may it."""
@@ -457,6 +458,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="sources whose path contains this")
     parser.add_argument("--tests", action="append", help="test files whose path contains this")
+    parser.add_argument("--most", type=int, help="ask at most so many test files about a mutant")
     parser.add_argument("--root", type=Path, default=HOME, help="the repository, or a copy")
     parser.add_argument("--work", type=Path, default=HOME / ".mutants", help="map and results")
     parser.add_argument("--jobs", type=int, default=1)
@@ -491,7 +493,7 @@ def run(asked: Any, stages: list[Stage], pool: ThreadPoolExecutor, stopped: Even
         return print("\n".join(show(vars(mutant)) for mutant in mutants))
 
     asked.work.mkdir(parents=True, exist_ok=True)
-    judge = Judge(measure(stages[0], asked.work, asked.tests or []))
+    judge = Judge(measure(stages[0], asked.work, asked.tests or []), asked.most)
     results = asked.work / "mutants.jsonl"
     results.touch()
     past = [json.loads(line) for line in results.read_text().splitlines()]
