@@ -75,6 +75,12 @@ def test_the_probability_of_improvement_is_mann_and_whitneys(seed):
     assert averages.improvement_interval(x, y) == pytest.approx(theirs, abs=0.06)
 
 
+def test_what_differs_by_rounding_is_a_tie():
+    x = np.array([1.0, 1.0 - 3e-15, 1e9])
+    assert averages.wins(x, x + np.array([4e-16, 0, 1e-6])).diagonal().tolist() == [0.5] * 3
+    assert averages.wins(x, x * (1 - 1e-6)).diagonal().tolist() == [1.0] * 3
+
+
 @pytest.mark.parametrize("runs", [2, 3, 5, 8, 11])
 def test_the_interval_of_an_interquartile_mean_is_scipys(runs):
     """The same percentile bootstrap, of the same trimmed mean."""

@@ -70,5 +70,7 @@ def improvement_interval(
 def wins(
     x: Float[np.ndarray, " runs"], y: Float[np.ndarray, " others"]
 ) -> Float[np.ndarray, "runs others"]:
-    """Of each pair: 1 where the first is above, ½ where they are the same."""
-    return (np.sign(x[:, None] - y[None, :]) + 1) / 2
+    """Of each pair: 1 where the first is above, ½ where they are the same but for rounding."""
+    apart = x[:, None] - y[None, :]
+    same = np.isclose(x[:, None], y[None, :], rtol=1e-9, atol=1e-12)
+    return (np.where(same, 0, np.sign(apart)) + 1) / 2
