@@ -106,6 +106,8 @@ def test_in_mid_episode_nobody_is_judged_unless_it_has_no_end(judge):
     for seed in SEEDS:
         after, _ = reviewed(judge, 7, ends=[1, 1, 1, 1, 0, 0, 0], seed=seed)
         assert (who(after), int(after.ended), float(after.newest)) == (CLONE, 2, 0)
+        after, _ = reviewed(judge, 8, ends=[1, 1, 1, 1, 0, 0, 1, 0], seed=seed)
+        assert (who(after), int(after.ended), float(after.newest)) == (CLONE, 2, 0)
         after, r = reviewed(judge, 8, ends=[1, 1, 1, 1, 0, 0, 0, 0], seed=seed)
         as_one = r[6:8].sum()
         assert float(after.newest) == pytest.approx(as_one, rel=1e-5)  # in single precision

@@ -98,8 +98,9 @@ def review(
         actor = _either(state.ended == 0, average, state.actor)
         return dataclasses.replace(state, actor=actor)
 
-    # In mid-episode nobody is judged, unless there is no end to it.
-    ready = (k >= trial) & ((episodes > 0) | (k % trial == 0))
+    # In mid-episode nobody is judged, unless the trial saw no end of one at all.
+    endless = jnp.sum(state.episodes[(k - 1 - jnp.arange(trial)) % slots]) == 0
+    ready = (k >= trial) & ((episodes > 0) | (endless & (k % trial == 0)))
     return jax.lax.cond(ready, compare, wait, state)
 
 
