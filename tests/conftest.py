@@ -16,8 +16,8 @@ hypothesis.settings.load_profile("ci")
 
 @pytest.fixture(autouse=True, scope="module")
 def compiled_programs_are_let_go():
-    """Each program that is compiled has mappings of memory of its own, and a process may have 65,530
-    of them: a worker that ran through all the tests came near that, and ended in the compiler."""
+    """Each program that is compiled has mappings of memory of its own, and a process may have
+    65,530: a worker that ran through all the tests came near that, and ended in the compiler."""
     yield
     jax.clear_caches()
     gc.collect()
