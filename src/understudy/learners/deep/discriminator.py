@@ -34,10 +34,6 @@ class Discriminator(eqx.Module):
     net: MLP
     spectral: bool = eqx.field(static=True)  # each layer divided by its spectral norm
 
-    @property
-    def inputs(self) -> int:
-        return self.net.layers[0].w.shape[0]
-
     def __call__(self, x: Points) -> Float32[Array, " points"]:
         net = self.net
         if self.spectral:
