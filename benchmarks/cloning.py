@@ -56,7 +56,7 @@ def main():
             beginning, fitting = jax.random.split(jax.random.key(seed))
             sizes = (CONFIG.hidden,) * depth
             pi = actor(border.observations, border.actions, sizes, discrete=False, key=beginning)
-            pi = clone.clone(pi, expert.obs, expert.action, key=fitting)
+            pi = clone.clone(pi, expert.obs, expert.action, CONFIG, key=fitting)
             played = evaluator(acting.deterministic(pi), seed=FIRST_SEED)
             shares.append(np.asarray(played.returns) / shown.returns.mean())
         each = ", ".join(f"{share.mean():.2f}" for share in shares)

@@ -243,7 +243,11 @@ def jax_iteration(runs=1):
     practised = Transitions(**{n: jnp.asarray(x) for n, x in some_points(SETTINGS.fresh).items()})
     expert = Transitions(**{n: jnp.asarray(x) for n, x in some_points(10_000, 1).items()})
     step = functools.partial(
-        learner.step, practised=practised, expert=expert, settings=SETTINGS, ended=jnp.int32(0)
+        learner.step,
+        practised=practised,
+        expert=expert,
+        settings=SETTINGS,
+        ended=jnp.zeros(SETTINGS.fresh, bool),
     )
     state = fresh_state()
     if runs > 1:

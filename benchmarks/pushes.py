@@ -62,7 +62,7 @@ def clone_of(expert, border, seed):
     key, cloning, _ = jax.random.split(jax.random.key(seed), 3)
     settings = learner.resolve(CONFIG)
     state = learner.init(settings, border.observations, border.actions, discrete=False, key=key)
-    return clone.clone(state.agent.actor, expert.obs, expert.action, key=cloning)
+    return clone.clone(state.agent.actor, expert.obs, expert.action, CONFIG, key=cloning)
 
 
 def pushed(act, noise):

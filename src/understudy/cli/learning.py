@@ -108,8 +108,12 @@ class TrainDeep:
     """Steps per episode; the environment's own if not given."""
     seed: int = 0
     """Of all that is random."""
+    seeds: int = 1
+    """So many runs, of this seed and those after it, side by side: a process a core, a folder
+    each."""
     out: Path | None = None
-    """The run's folder; runs/ENV-seedSEED if not given."""
+    """The run's folder; runs/ENV-seedSEED if not given. Of several seeds: the folder of their
+    folders."""
     checkpoint: float = 60.0
     """Seconds between checkpoints."""
     restart: Restart = False
@@ -117,23 +121,28 @@ class TrainDeep:
     json: Json = False
 
     def main(self) -> None:
-        from understudy.experiments import console, train_networks, train_tables
+        from understudy.core.errors import UserError
+        from understudy.experiments import console, several_seeds, train_networks, train_tables
 
-        summary = train_networks.train(
-            self.env,
-            self.config,
-            method=self.method,
-            demos=self.demos,
-            trajectories=self.trajectories,
-            thin=self.thin,
-            horizon=self.horizon,
-            seed=self.seed,
-            out=self.out,
-            checkpoint=self.checkpoint,
-            track=self.track,
-            restart=self.restart,
-        )
-        console.err.print(train_tables.summary_table(summary))
+        options = {
+            "method": self.method,
+            "demos": self.demos,
+            "trajectories": self.trajectories,
+            "thin": self.thin,
+            "horizon": self.horizon,
+            "seed": self.seed,
+            "out": self.out,
+            "checkpoint": self.checkpoint,
+            "restart": self.restart,
+        }
+        if self.seeds != 1:
+            if self.track:
+                raise UserError("--track is of one run; leave it out, or train one of --seeds.")
+            summary = several_seeds.train(self.env, self.config, seeds=self.seeds, **options)
+            console.err.print(several_seeds.table(summary))
+        else:
+            summary = train_networks.train(self.env, self.config, track=self.track, **options)
+            console.err.print(train_tables.summary_table(summary))
         if self.json:
             console.print_json(summary)
 

@@ -30,7 +30,7 @@ def teacher():
 def test_a_clone_does_what_the_expert_means_and_is_as_sure_as_it_is_right(teacher):
     obs, action, M, noise = teacher
     pi = actors.actor(4, 2, (32, 32), discrete=False, key=KEY)
-    here = clone.clone(pi, obs, action, key=KEY).at(some(500, 4, key=9))
+    here = clone.clone(pi, obs, action, CONFIG, key=KEY).at(some(500, 4, key=9))
     meant = jnp.tanh(some(500, 4, key=9) @ M)
     assert float(jnp.sqrt(jnp.mean((here.mode() - meant) ** 2))) < 0.08
     # The spread is what is missed on transitions held out: the noise, and a little error.
@@ -62,7 +62,8 @@ def test_an_actor_that_is_cloned_has_a_layer_more():
         state = learner.init(settings, 3, 2, discrete=False, key=KEY)
         return len(state.agent.actor.net.layers), len(state.agent.critic.net.layers)
 
-    assert layers() == (1 + clone.DEPTH, 3)
+    assert layers() == (4, 3)
+    assert layers(clone_depth=1) == (2, 3)
     assert layers(warm_start="none") == (3, 3)
 
 
@@ -77,7 +78,9 @@ def test_a_spread_that_is_set_is_there_and_moves_no_mode():
 def test_a_choice_is_cloned_by_its_likelihood():
     obs = some(2_000, 4)
     right = jax.nn.one_hot((obs[:, 0] > 0).astype(int), 2, dtype=jnp.float32)
-    pi = clone.clone(actors.actor(4, 2, (16, 16), discrete=True, key=KEY), obs, right, key=KEY)
+    pi = clone.clone(
+        actors.actor(4, 2, (16, 16), discrete=True, key=KEY), obs, right, CONFIG, key=KEY
+    )
     fresh = some(500, 4, key=9)
     chosen = jnp.argmax(pi.at(fresh).mode(), axis=-1)
     assert float(jnp.mean(chosen == (fresh[:, 0] > 0))) > 0.97

@@ -294,7 +294,7 @@ def test_an_iteration_by_hand(k):
         weights, (agent.actor, agent.anchor, agent.critic, agent.target)
     )
     judge, average = weights(state.judge), weights(state.average)
-    none = jnp.int32(0)
+    none = jnp.zeros(1, bool)
     after, info = learner.step(state, fresh, expert, settings=settings, ended=none)
 
     def told_apart(w):

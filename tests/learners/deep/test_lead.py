@@ -1,6 +1,7 @@
-"""Who is handed out, against sums by hand."""
+"""Who practises and who is handed out, against lists and sums by hand."""
 
 import dataclasses
+import functools
 
 import equinox as eqx
 import jax
@@ -8,19 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from understudy.core import window as windows
 from understudy.learners.deep import actor as actors
-from understudy.learners.deep import actor_critic, as_method, discriminator, lead, learner
+from understudy.learners.deep import as_method, discriminator, lead, learner
 from understudy.learners.deep.actor_critic import Transitions
 from understudy.learners.deep.config import DeepConfig
 from understudy.learners.deep.scaling import Scaling
 
 KEY = jax.random.key(0)
-CONFIG = DeepConfig(reward="logit")
-S, A, FRESH, SLOTS, TRIAL = 3, 2, 4, 10, 2
-CLONE, NOW = 1, 2
+S, A, STEPS = 3, 2, 4  # an iteration has four steps of each lane
+TINY = DeepConfig(interactions=64, hidden=4, discriminator_hidden=4)
 
 
+@functools.cache
 def policy(seed):
     return actors.actor(S, A, (4,), discrete=False, key=jax.random.key(seed))
 
@@ -36,180 +36,181 @@ def judge():
     return jax.tree.map(lambda x: 3 * x, made)
 
 
-def practice(seed, K):
-    """What K policies practised, and the window that keeps the last ten of it."""
-    rng = np.random.default_rng(seed)
-    obs = rng.normal(size=(K, FRESH, S)).astype(np.float32)
-    action = rng.uniform(-1, 1, (K, FRESH, A)).astype(np.float32)
-    window = windows.empty(actor_critic.blank(S, A, FRESH), SLOTS)
-    for i, (s, a) in enumerate(zip(obs, action, strict=True)):
-        points = Transitions(*map(jnp.asarray, (s, a, s)), jnp.zeros(FRESH, bool))
-        window = windows.append(window, points, jnp.int32(i))
-    return obs, action, window
-
-
-def gained(judge, obs, action):
-    """Learned reward of each segment."""
-    x = np.concatenate([obs, action], axis=-1).astype(np.float64)
+def gained(judge, x):
+    """Learned reward of each point: the logit."""
+    x = np.asarray(x, np.float64)
     *hidden, (w, b) = [(np.asarray(layer.w), np.asarray(layer.b)) for layer in judge.net.layers]
     for v, c in hidden:
         x = np.maximum(x @ v + c, 0)
-    return (x @ w + b)[..., 0].sum(axis=1)
+    return (x @ w + b)[..., 0]
 
 
-def reviewed(judge, k, *, led=2, ends=None, trial=TRIAL, seed=0):
-    """After iteration k: the lead is known by the trial that ended with iteration `led`, and `ends`
-    of segment i saw an episode end; if not said, one each. Also each segment's gain."""
-    obs, action, window = practice(seed, k)
-    ends = np.ones(k, int) if ends is None else np.array(ends)
-    kept = jnp.zeros(SLOTS, jnp.int32)
-    for i in range(k - 1):
-        kept = kept.at[i % SLOTS].set(int(ends[i]))
-    before = dataclasses.replace(
-        lead.first(policy(CLONE), SLOTS), ended=jnp.int32(led), episodes=kept
-    )
-    after = lead.review(
-        before, policy(NOW), window, jnp.int32(int(ends[-1])), judge, jnp.asarray(False),
-        jnp.int32(k), trial=trial, config=CONFIG,
-    )  # fmt: skip
-    return after, gained(judge, obs, action)
+class ByHand:
+    """The same in lists: a lane after another, a step after another."""
+
+    def __init__(self, judge, lanes, longest):
+        self.judge, self.longest = judge, longest
+        self.turns = [i % 2 == 1 for i in range(lanes)]
+        self.ages = [0] * lanes
+        self.leader, self.since, self.candidate = None, 0, 0  # policies by their iteration
+        self.practice = []  # of candidates: the points of an iteration, the episodes ended there
+        self.known = None  # the practice by which the leader took the lead
+        self.earned = self.tried = 0.0
+
+    def review(self, k, x, ended):
+        """`x` and `ended` by step and lane; the average of now is policy k."""
+        mine = [i for i, turn in enumerate(self.turns) if turn]
+        if mine:
+            points = [p for row in x for i, p in enumerate(row) if i in mine]
+            self.practice.append((points, sum(int(row[i]) for row in ended for i in mine)))
+        tried = False
+        for i in range(len(self.turns)):
+            self.ages[i] += 1
+            if any(row[i] for row in ended) or self.ages[i] == self.longest:
+                tried |= i in mine
+                self.turns[i], self.ages[i] = not self.turns[i], 0
+        if tried:
+            self.tried = self.worth(self.practice)
+            self.earned = -np.inf if self.known is None else self.worth(self.known)
+            if self.tried > self.earned:
+                self.leader, self.since, self.earned = self.candidate, k, self.tried
+                self.known = list(self.practice)
+            self.candidate = k
+        return k if self.known is None else self.leader
+
+    def worth(self, practice):
+        """Of whole episodes of the latest iterations, or of these as one."""
+        latest = practice[-self.longest :]
+        ends = [i for i, (_, n) in enumerate(latest[:-1]) if n]
+        if len(practice) > len(latest) and practice[-self.longest - 1][1]:
+            ends.insert(0, -1)  # one ended just before
+        if len(practice) > len(latest) and ends:
+            latest = latest[ends[0] + 1 :]
+        points, episodes = zip(*latest, strict=True)
+        return gained(self.judge, np.concatenate(points)).sum() / max(sum(episodes), 1)
 
 
-def who(state):
-    return next(seed for seed in (CLONE, NOW) if same(state.actor, policy(seed)))
+review = jax.jit(functools.partial(lead.review, reward="logit"))
 
 
-SEEDS = range(10)
+def last(judge):
+    return judge.net.layers[-1].w
 
 
-def test_practice_that_has_earned_more_an_episode_takes_the_lead(judge):
-    """The lead's trial, segments 0 and 1, ended three episodes, the latest, 4 and 5, two."""
-    outcomes = set()
-    for seed in SEEDS:
-        after, r = reviewed(judge, 6, ends=[1, 2, 1, 1, 1, 1], seed=seed)
-        theirs, ours = r[:2].sum() / 3, r[4:6].sum() / 2
-        wins = ours > theirs
-        outcomes.add(wins)
-        assert who(after) == (NOW if wins else CLONE)
-        assert int(after.ended) == (6 if wins else 2)
-        told = [float(after.earned), float(after.newest)]
-        assert told == pytest.approx([max(ours, theirs), ours])
-    assert outcomes == {True, False}
+@pytest.mark.parametrize("ends", [0.0, 0.02, 0.1, 0.5])
+@pytest.mark.parametrize("lanes", [1, 2, 3])
+def test_turns_and_trials_against_lists(judge, lanes, ends):
+    """Eighty iterations; the discriminator changes its mind on the way, of old practice too."""
+    rng = np.random.default_rng(lanes)
+    longest = 6
+    state = lead.first(policy(0), iterations=longest, fresh=STEPS * lanes, lanes=lanes, width=S + A)
+    expected, leaders = ByHand(judge, lanes, longest), set()
+    for k in range(1, 81):
+        x = rng.normal(size=(STEPS, lanes, S + A)).astype(np.float32)
+        ended = rng.uniform(size=(STEPS, lanes)) < ends
+        if k % 15 == 0:
+            judge = eqx.tree_at(last, judge, replace_fn=jnp.negative)
+        expected.judge = judge
+        handed = expected.review(k, x, ended)
+        state = review(state, policy(k), x.reshape(-1, S + A), ended.reshape(-1), judge,
+                       jnp.asarray(False), jnp.int32(k))  # fmt: skip
+        assert same(state.actor, policy(handed))
+        assert same(state.candidate, policy(expected.candidate))
+        assert (state.turns.tolist(), int(state.since)) == (expected.turns, expected.since)
+        told = [float(state.earned), float(state.tried)]
+        assert told == pytest.approx([expected.earned, expected.tried], rel=1e-3, abs=1e-3)
+        leaders.add(handed)
+    assert len(leaders) > 2
 
 
 def test_a_tie_leaves_the_lead_where_it_is(judge):
-    still = jax.tree.map(jnp.zeros_like, judge)  # everything earns nothing
-    assert who(reviewed(still, 6)[0]) == CLONE
-
-
-def test_in_mid_episode_nobody_is_judged_unless_it_has_no_end(judge):
-    for seed in SEEDS:
-        after, _ = reviewed(judge, 7, ends=[1, 1, 1, 1, 0, 0, 0], seed=seed)
-        assert (who(after), int(after.ended), float(after.newest)) == (CLONE, 2, 0)
-        after, _ = reviewed(judge, 8, ends=[1, 1, 1, 1, 0, 0, 1, 0], seed=seed)
-        assert (who(after), int(after.ended), float(after.newest)) == (CLONE, 2, 0)
-        after, r = reviewed(judge, 8, ends=[1, 1, 1, 1, 0, 0, 0, 0], seed=seed)
-        as_one = r[6:8].sum()
-        assert float(after.newest) == pytest.approx(as_one, rel=1e-5)  # in single precision
-
-
-def test_nobody_is_judged_before_a_first_trial(judge):
-    """Until then the newest is handed out; then it has the lead, whatever it earned."""
-    for seed in SEEDS:
-        after, _ = reviewed(judge, 1, led=0, seed=seed)
-        assert (who(after), int(after.ended)) == (NOW, 0)
-        after, r = reviewed(judge, 2, led=0, seed=seed)
-        assert (who(after), int(after.ended)) == (NOW, 2)
-        assert float(after.earned) == pytest.approx(r.mean())
-
-
-def test_where_the_window_has_turned_over_its_slots(judge):
-    """Twelve segments in ten slots: 0 and 1 are gone, and with them whether an episode ended just
-    before 2. So of the lead's trial only the episode of segment 3 is known to be whole."""
-    for seed in SEEDS:
-        after, r = reviewed(judge, 12, led=4, seed=seed)
-        assert float(after.earned) == pytest.approx(max(r[3], r[10:].mean()))
-
-
-@pytest.mark.parametrize(
-    ("ends", "whole"),
-    [
-        ([0, 0, 0, 0, 1, 0, 0, 0, 1], slice(5, 9)),  # the episode before began too early
-        ([0, 0, 1, 0, 0, 0, 0, 0, 1], slice(3, 9)),  # it began with the trial
-        ([0, 1, 0, 0, 0, 0, 0, 0, 1], slice(3, 9)),  # before it: all there is, as one
-        ([0, 0, 0, 2, 0, 1, 0, 0, 1], slice(4, 9)),
-    ],
-)
-def test_an_episode_that_began_before_the_trial_does_not_count(judge, ends, whole):
-    """Or a policy whose episodes are a little shorter would seem to earn much less in each."""
-    after, r = reviewed(judge, 9, ends=ends, trial=6)
-    assert float(after.newest) == pytest.approx(r[whole].sum() / max(1, sum(ends[whole])))
-
-
-def test_a_trial_that_is_forgotten_speaks_for_nobody(judge):
-    for seed in SEEDS:
-        after, r = reviewed(judge, 12, led=3, seed=seed)
-        assert (who(after), int(after.ended)) == (NOW, 12)
-        assert float(after.earned) == pytest.approx(r[10:].mean())
+    """Where everything earns nothing, the first that was tried keeps it."""
+    still = jax.tree.map(jnp.zeros_like, judge)
+    state = lead.first(policy(0), iterations=4, fresh=2, lanes=2, width=S + A)
+    for k in range(1, 6):
+        state = lead.review(
+            state, policy(k), jnp.ones((2, S + A), jnp.float32), jnp.ones(2, bool), still,
+            jnp.asarray(False), jnp.int32(k), reward="logit",
+        )  # fmt: skip
+    assert same(state.actor, policy(0))
+    assert int(state.since) == 1
 
 
 def test_without_trials_the_average_of_now_is_handed_out():
-    state = lead.follow(lead.first(policy(CLONE), SLOTS), policy(NOW), jnp.int32(7))
-    assert (who(state), int(state.ended)) == (NOW, 7)
+    state = lead.first(policy(0), iterations=0, fresh=4, lanes=2, width=S + A)
+    assert not state.turns.any()  # nobody is on trial
+    state = lead.follow(state, policy(1), jnp.int32(7))
+    assert same(state.actor, policy(1))
+    assert int(state.since) == 7
 
 
-def test_trials_are_whole_iterations_and_no_longer_than_the_replay():
+def test_a_trial_is_of_whole_iterations():
     def trial(**options):
         return learner.resolve(DeepConfig(interactions=1_000, window="1", **options)).trial
 
     assert [trial(fresh=8, trial=n) for n in (0, 1, 8, 9, 80)] == [0, 1, 1, 2, 10]
-    assert trial(fresh=8, envs=2, trial=80) == 5
-    assert trial(fresh=8, replay=40, trial=80) == 5
+    assert trial(fresh=8, envs=2, trial=80) == 10  # an episode takes as long in each lane
+    assert trial(fresh=8, trial=10**9) == 125  # the whole run
 
 
-def test_the_newest_practises_and_the_lead_is_measured(monkeypatch):
-    plays = []
-    monkeypatch.setattr(
-        as_method.acting, "sampling", lambda actor, key, n: lambda obs: plays.append(actor)
-    )
-    config = DeepConfig(interactions=64, hidden=4, discriminator_hidden=4, warm_start="none")
-    obs, action, _ = practice(0, 1)
+def method_of(config):
+    rng = np.random.default_rng(0)
+    obs, action = (rng.normal(size=(4, n)).astype(np.float32) for n in (S, A))
     border = Scaling(*(np.ones(n, np.float32) for n in (S, S, A, A)), discrete=False)
-    expert = Transitions(*map(jnp.asarray, (obs[0], action[0], obs[0])), jnp.zeros(FRESH, bool))
-    method = as_method.imitation(expert, border, learner.resolve(config), learner, seed=0)
-    others = policy(NOW), policy(CLONE)
-    state = eqx.tree_at(lambda s: (s.agent.actor, s.lead.actor), method.state, others)
-    method.act(state, 0)(obs)
-    assert same(plays[0], policy(NOW))
-    assert same(method.actor(state), policy(CLONE))
+    expert = Transitions(*map(jnp.asarray, (obs, action, obs)), jnp.zeros(4, bool))
+    return as_method.imitation(expert, border, learner.resolve(config), learner, seed=0)
+
+
+def test_the_newest_explores_the_candidate_does_not_and_the_lead_is_measured():
+    method = method_of(dataclasses.replace(TINY, warm_start="none", envs=3))
+    others = policy(1), policy(2), policy(3)
+    where = lambda s: (s.agent.actor, s.lead.candidate, s.lead.actor)  # noqa: E731
+    state = eqx.tree_at(where, method.state, others)
+    obs = np.random.default_rng(1).normal(size=(3, S)).astype(np.float32)
+
+    def played(turns, n):
+        return method.act(dataclasses.replace(state, lead=dataclasses.replace(
+            state.lead, turns=jnp.asarray(turns))), n)(obs)  # fmt: skip
+
+    alone, mixed, again = (
+        played(t, n) for t, n in [([False] * 3, 5), ([True, False, True], 5), ([False] * 3, 6)]
+    )
+    as_handed = np.asarray(policy(2).at(jnp.asarray(obs)).mode())
+    np.testing.assert_allclose(mixed[[0, 2]], as_handed[[0, 2]], rtol=1e-6)
+    np.testing.assert_array_equal(mixed[1], alone[1])
+    assert (alone != again).all()  # noise
+    assert same(method.actor(state), policy(3))
 
 
 def test_a_clone_begins_as_everybody():
     """With buffers of its own for each, as a step gives them away."""
-    config = DeepConfig(interactions=64, hidden=4, discriminator_hidden=4)
-    settings = learner.resolve(config)
+    settings = learner.resolve(TINY)
     state = learner.init(settings, S, A, discrete=False, key=KEY)
     clone = jax.tree.map(lambda x: x + 1, state.agent.actor)
     after = learner.begin_with(state, clone, settings)
-    everybody = after.agent.actor, after.agent.anchor, after.average, after.lead.actor
+    others = after.agent.actor, after.agent.anchor, after.average
+    everybody = *others, after.lead.actor, after.lead.candidate
     assert all(same(actor, clone) for actor in everybody)
-    places = [x.unsafe_buffer_pointer() for x in jax.tree.leaves((everybody, after.lead))]
-    assert len(set(places)) == len(places) - len(jax.tree.leaves(after.lead.actor))
+    places = [x.unsafe_buffer_pointer() for x in jax.tree.leaves((others, after.lead)) if x.size]
+    assert len(set(places)) == len(places)
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_what_a_run_tells_of_it(k):
-    """The end of the lead's trial in interactions, and what it and the latest practice earned."""
-    config = DeepConfig(interactions=64, hidden=4, discriminator_hidden=4, fresh=4, trial=8,
-                        policy_steps=1, reward_steps=1, batch=4, points=4)  # fmt: skip
+    """Interactions after which the lead was taken, and what it and the latest trial earned. Every
+    iteration ends an episode, so the second is the first candidate's."""
+    config = dataclasses.replace(TINY, fresh=4, trial=4, policy_steps=1, reward_steps=1, batch=4,
+                                 points=4)  # fmt: skip
     settings = learner.resolve(config)
     state = learner.init(settings, S, A, discrete=False, key=KEY)
-    for i in range(k):
-        obs, action, _ = practice(i, 1)
-        points = Transitions(*map(jnp.asarray, (obs[0], action[0], obs[0])), jnp.zeros(FRESH, bool))
-        state, info = learner.step(state, points, points, settings=settings, ended=jnp.int32(1))
-    assert int(info.lead_since) == 4 * int(state.lead.ended)
+    rng = np.random.default_rng(k)
+    for _ in range(k):
+        obs, action = (jnp.asarray(rng.normal(size=(4, n)), jnp.float32) for n in (S, A))
+        points = Transitions(obs, action, obs, jnp.zeros(4, bool))
+        last = jnp.array([False, False, False, True])
+        state, info = learner.step(state, points, points, settings=settings, ended=last)
+    assert int(info.lead_since) == 4 * int(state.lead.since)
     assert float(info.lead_earned) == float(state.lead.earned)
-    assert float(info.earned) == float(state.lead.newest)
-    assert int(state.lead.episodes.sum()) == k
-    assert (int(state.lead.ended) >= 2) == (k >= 2)
+    assert float(info.earned) == float(state.lead.tried)
+    assert (int(state.lead.since) >= 2) == (k >= 2)
+    assert state.lead.turns.tolist() == [k % 2 == 1]

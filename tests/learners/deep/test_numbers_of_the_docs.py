@@ -8,10 +8,11 @@ import pytest
 
 from understudy.learners.deep import actor_critic, clone, learner
 from understudy.learners.deep.actor import Actor
-from understudy.learners.deep.config import DeepConfig
+from understudy.learners.deep.config import PRESETS, DeepConfig
 from understudy.learners.deep.networks import MLP, Linear, standardise
 
 KEY = jax.random.key(0)
+FAST = PRESETS["fast"]
 
 
 def affine(observations, actions, *, discrete=False, bias=0.0):
@@ -28,7 +29,7 @@ def moments_after_one_step(obs, action):
     optimiser = optax.adam(1e-3)
     after, moments = clone.descend(
         actor, optimiser.init(actor), jnp.asarray(obs), jnp.asarray(action), KEY[None],
-        optimiser=optimiser,
+        optimiser=optimiser, size=min(FAST.clone_batch, len(obs)), blur=FAST.clone_blur,
     )  # fmt: skip
     slope = jax.tree.map(lambda x: np.asarray(x) * 10, moments[0].mu).net.layers[0]
     return after, slope.w, slope.b
@@ -59,10 +60,10 @@ def test_a_step_of_cloning_sees_256_points():
 
 def test_the_rate_of_a_clone_falls_from_a_thousandth_to_zero():
     obs, action = jnp.zeros((4, 2), jnp.float32), jnp.ones((4, 1), jnp.float32)
-    one = clone.fit(affine(2, 1), obs, action, steps=1, key=KEY)
+    one = clone.fit(affine(2, 1), obs, action, FAST, steps=1, key=KEY)
     assert float(one.net.layers[0].b[0]) == pytest.approx(1e-3, rel=1e-3)
     # The slope hardly changes, so Adam's steps are as long as the rate: half of it on average.
-    many = clone.fit(affine(2, 1), obs, action, steps=100, key=KEY)
+    many = clone.fit(affine(2, 1), obs, action, FAST, steps=100, key=KEY)
     assert float(many.net.layers[0].b[0]) == pytest.approx(100 * 1e-3 / 2, rel=0.03)
 
 
@@ -73,21 +74,21 @@ def test_the_rate_of_a_clone_falls_from_a_thousandth_to_zero():
 def test_three_steps_a_transition_and_a_tenth_held_out(n, steps, held, monkeypatch):
     seen = []
 
-    def fit(actor, obs, action, *, steps, key):
+    def fit(actor, obs, action, config, *, steps, key):
         seen.append((len(obs), len(action), steps))
         return actor
 
     monkeypatch.setattr(clone, "fit", fit)
     rng = np.random.default_rng(0)
     action = jnp.asarray(rng.uniform(-0.5, 0.5, (n, 2)), jnp.float32)
-    found = clone.clone(affine(3, 2), jnp.zeros((n, 3), jnp.float32), action, key=KEY)
+    found = clone.clone(affine(3, 2), jnp.zeros((n, 3), jnp.float32), action, FAST, key=KEY)
     assert seen == [(n - held, n - held, steps)]
     spread = np.exp(found.at(jnp.zeros((1, 3), jnp.float32)).log_std[0])
     missed = np.sqrt((np.asarray(action) ** 2).mean(0))
     if held > 100:  # a root mean square of so many is that of all, nearly
         np.testing.assert_allclose(spread, missed, rtol=0.15)
     choice = affine(3, 2, discrete=True)
-    assert clone.clone(choice, jnp.zeros((n, 3), jnp.float32), action, key=KEY) is choice
+    assert clone.clone(choice, jnp.zeros((n, 3), jnp.float32), action, FAST, key=KEY) is choice
 
 
 # --- what a run begins with ----------------------------------------------------------------------
@@ -107,12 +108,12 @@ def begun():
 def test_what_a_run_begins_with(begun):
     settings, state = begun
     assert (int(state.k), bool(state.terminates)) == (0, False)
-    assert state.lead.episodes.tolist() == [0, 0]
+    assert (int(state.lead.since), state.lead.turns.tolist()) == (0, [False, True])
     assert (float(state.gauge.drift), float(state.gauge.error)) == (0, 1)
     assert state.window.segments.obs.shape == (2, 4, 3)
     assert state.window.segments.action.shape == (2, 4, 2)
     assert [layer.w.shape for layer in state.judge.net.layers] == [(5, 4), (4, 4), (4, 1)]
-    assert (settings.slots, settings.trial) == (2, 2)  # a trial of what the replay keeps
+    assert (settings.slots, settings.trial) == (2, 1_000)  # two thousand steps, two at a time
 
 
 # --- networks ------------------------------------------------------------------------------------

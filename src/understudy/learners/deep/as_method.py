@@ -33,18 +33,23 @@ def imitation(
         settings, border.observations, border.actions, discrete=border.discrete, key=key
     )
     if config.warm_start == "clone":
-        actor = clone.clone(state.agent.actor, expert.obs, expert.action, key=fitting)
+        actor = clone.clone(state.agent.actor, expert.obs, expert.action, config, key=fitting)
         state = learner.begin_with(state, jax.block_until_ready(actor), settings)
 
     ours = player is learner
 
     def act(state: Any, n: int) -> Act:
-        return acting.sampling(state.agent.actor, practising, n)
+        newest = acting.sampling(state.agent.actor, practising, n)
+        turns = np.asarray(state.lead.turns) if ours else np.zeros(1, bool)
+        if not turns.any():
+            return newest
+        candidate = acting.deterministic(state.lead.candidate)
+        return lambda obs: np.where(turns[:, None], candidate(obs), newest(obs))
 
     def step(state: Any, practised: dict[str, np.ndarray], n: int) -> tuple[Any, dict[str, Any]]:
         # The learner never sees the environment's reward.
         seen = transitions(practised)
-        ended = {"ended": jnp.int32(practised["ended"].sum())} if ours else {}
+        ended = {"ended": jnp.asarray(practised["ended"])} if ours else {}
         moving = n >= config.warmup
         state, info = player.step(state, seen, expert, settings=settings, moving=moving, **ended)
         return state, vars(info)

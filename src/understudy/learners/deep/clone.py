@@ -16,29 +16,26 @@ import optax
 from jaxtyping import Array, Float32, Key
 
 from understudy.learners.deep.actor import Actor
+from understudy.learners.deep.config import DeepConfig
 
-DEPTH = 3  # hidden layers
-HELD_OUT = 0.1  # of the transitions
-STEPS = (4_000, 20_000)  # three for each transition, between these
-BATCH = 256
-RATE = 1e-3  # falls to zero as a cosine
-NOISE = 0.02  # on standardised observations: nearby states ask for nearby actions
+LEAST, MOST = 4_000, 20_000  # steps, however many transitions there are
 
 
 def clone(
     actor: Actor,
     obs: Float32[Array, "points S"],
     action: Float32[Array, "points A"],
+    config: DeepConfig,
     *,
     key: Key[Array, ""],
 ) -> Actor:
     """The actor fitted to these transitions."""
     dividing, fitting = jax.random.split(key)
     order = jax.random.permutation(dividing, len(obs))
-    held = max(1, int(HELD_OUT * len(obs)))
+    held = max(1, int(config.clone_held_out * len(obs)))
     seen, unseen = order[held:], order[:held]
-    steps = min(max(3 * len(obs), STEPS[0]), STEPS[1])
-    actor = fit(actor, obs[seen], action[seen], steps=steps, key=fitting)
+    steps = min(max(config.clone_steps * len(obs), LEAST), MOST)
+    actor = fit(actor, obs[seen], action[seen], config, steps=steps, key=fitting)
     if actor.discrete:
         return actor
     missed = actor.at(obs[unseen]).mode() - action[unseen]
@@ -49,18 +46,22 @@ def fit(
     actor: Actor,
     obs: Float32[Array, "points S"],
     action: Float32[Array, "points A"],
+    config: DeepConfig,
     *,
     steps: int,
     key: Key[Array, ""],
 ) -> Actor:
-    """So many steps, their rate falling to zero."""
-    optimiser = optax.adam(optax.cosine_decay_schedule(RATE, steps))
+    """So many steps, their rate falling to zero as a cosine."""
+    optimiser = optax.adam(optax.cosine_decay_schedule(config.clone_rate, steps))
     weights: Any = actor
     keys = jax.random.split(key, steps)
-    return descend(actor, optimiser.init(weights), obs, action, keys, optimiser=optimiser)[0]
+    size, blur = min(config.clone_batch, len(obs)), config.clone_blur
+    return descend(
+        actor, optimiser.init(weights), obs, action, keys, optimiser=optimiser, size=size, blur=blur
+    )[0]
 
 
-@functools.partial(jax.jit, static_argnames="optimiser")
+@functools.partial(jax.jit, static_argnames=("optimiser", "size", "blur"))
 def descend(
     actor: Actor,
     moments: optax.OptState,
@@ -69,9 +70,11 @@ def descend(
     keys: Key[Array, " steps"],
     *,
     optimiser: optax.GradientTransformation,
+    size: int,
+    blur: float,
 ) -> tuple[Actor, optax.OptState]:
-    """A step a key down how far the actor misses the actions, at blurred observations."""
-    size = min(BATCH, len(obs))
+    """A step a key down how far the actor misses the actions, at blurred observations: nearby
+    states ask for nearby actions."""
 
     def loss(actor: Actor, rows: Array, noise: Array) -> Array:
         return jnp.mean(actor.at(obs[rows] + noise).miss(action[rows]))
@@ -80,7 +83,7 @@ def descend(
         actor, moments = carry
         choosing, blurring = jax.random.split(key)
         rows = jax.random.randint(choosing, (size,), 0, len(obs))
-        noise = NOISE * jax.random.normal(blurring, (size, obs.shape[1]), jnp.float32)
+        noise = blur * jax.random.normal(blurring, (size, obs.shape[1]), jnp.float32)
         slope: Any = jax.grad(loss)(actor, rows, noise)
         move, moments = optimiser.update(slope, moments)
         return (eqx.apply_updates(actor, move), moments), None

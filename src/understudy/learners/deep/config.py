@@ -10,6 +10,7 @@ from understudy.core.errors import UserError
 from understudy.learners.config import check_beta
 
 Preset = Literal["fast", "paper", "paper-swapped"]
+MOST_LAYERS = 100
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ class DeepConfig:
     """The policy that is judged and handed out averages the weights over this latest part of the
     run; 0: it is the last."""
     trial: int = 2_000
-    """Interactions of practice by which a policy is judged: handed out is the one that earned most
-    of the learned reward in them. A clone plays the first of them. 0: always the newest."""
+    """Interactions by which a policy is judged, every second episode: handed out is the one that
+    earned most of the learned reward in them. 0: always the newest, which then practises alone."""
     entropy: float | None = 0.02
     """Weight of the policy's entropy; None: tuned as in SAC, to −1 per action dimension."""
     gamma: float = 0.98
@@ -57,7 +58,7 @@ class DeepConfig:
     tau: float = 0.02
     """How fast the target critics follow."""
     hidden: int = 256
-    """Width of the hidden layers of actor and critics: two, three in an actor that is cloned."""
+    """Width of the hidden layers of actor and critics."""
     layer_norm: bool = True
     """Layer norm in the critics."""
     actor_rate: float = 6e-4
@@ -92,6 +93,19 @@ class DeepConfig:
     """Begin from scratch, or with the actor cloned from the demonstrations."""
     warmup: int = 2_000
     """First interactions, in which discriminator and critics learn and the actor stays."""
+    clone_depth: int = 3
+    """Hidden layers of an actor that is cloned; of another, two."""
+    clone_steps: int = 3
+    """Adam steps of cloning for each transition shown; 4,000 at least, 20,000 at most."""
+    clone_batch: int = 256
+    """Points per step of cloning."""
+    clone_rate: float = 1e-3
+    """Adam's rate for cloning; it falls to zero as a cosine."""
+    clone_blur: float = 0.02
+    """Noise on the standardised observations that are cloned."""
+    clone_held_out: float = 0.1
+    """Share of the transitions that is not cloned, but tells how far the clone misses: its
+    spread."""
     marks: int = 20
     """How often the policy is measured along the way."""
     episodes: int = 10
@@ -137,27 +151,32 @@ def check_deep(config: DeepConfig) -> None:
     """Refuse what cannot be meant, by name."""
     most = 2**31 - 1
     whole = ("interactions", "points", "fresh", "replay", "envs", "reward_steps", "policy_steps",
-             "batch", "anchor", "hidden", "discriminator_hidden", "marks", "episodes")  # fmt: skip
+             "batch", "anchor", "hidden", "discriminator_hidden", "clone_depth", "clone_steps",
+             "clone_batch", "marks", "episodes")  # fmt: skip
     for name in whole:
         value = getattr(config, name)
         if value is not None and not 1 <= value <= most:
             raise UserError(f"--{_flag(name)} is {value}; it must be from 1 to {most:,}.")
+    if config.clone_depth > MOST_LAYERS:
+        raise UserError(
+            f"--clone-depth is {config.clone_depth:,}; it must be at most {MOST_LAYERS}."
+        )
     for name in ("warmup", "trial"):
         if not 0 <= getattr(config, name) <= most:
             raise UserError(f"--{name} is {getattr(config, name)}; it must be zero or more.")
-    for name in ("kl", "cloning", "entropy", "penalty", "penalty_centre"):
+    for name in ("kl", "cloning", "entropy", "penalty", "penalty_centre", "clone_blur"):
         value = getattr(config, name)
         if value is not None and not (math.isfinite(value) and value >= 0):
             raise UserError(f"--{_flag(name)} is {value}; it must be a finite number, 0 or more.")
     check_beta(config.beta)
     if not 0 < config.gamma < 1:
         raise UserError(f"--gamma is {config.gamma}; it must be above 0 and below 1.")
-    shares = ("tau", "actor_rate", "final_rate", "critic_rate", "discriminator_rate")
+    shares = ("tau", "actor_rate", "final_rate", "critic_rate", "discriminator_rate", "clone_rate")
     for name in shares:
         value = getattr(config, name)
         if not 0 < value <= 1:
             raise UserError(f"--{_flag(name)} is {value}; it must be above 0 and at most 1.")
-    for name in ("demo_share", "average"):
+    for name in ("demo_share", "average", "clone_held_out"):
         value = getattr(config, name)
         if not 0 <= value < 1:
             raise UserError(f"--{_flag(name)} is {value}; it must be from 0 to below 1.")
@@ -167,11 +186,12 @@ def check_deep(config: DeepConfig) -> None:
 def refuse_too_large(config: DeepConfig, observations: int = 1, actions: int = 1) -> None:
     """Refuse what cannot fit into memory: networks, what is kept of practice, the marks."""
     both, width = observations + actions, config.discriminator_hidden
+    depth = config.clone_depth if config.warm_start == "clone" else 2
     kept = config.interactions if config.replay is None else config.replay
     kept = max(min(kept, config.interactions), (config.fresh or 1) * config.envs)
     needed = {
         "--hidden and --batch": 3
-        * memory.networks(both, 1, (config.hidden, config.hidden), config.batch),
+        * memory.networks(both, 1, (config.hidden,) * depth, config.batch),
         "--discriminator-hidden and --points": memory.networks(
             both, 1, (width, width), config.points
         ),

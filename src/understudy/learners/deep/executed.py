@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from understudy.learners.baselines.methods import Method
-from understudy.learners.deep import as_method, clone, learner
+from understudy.learners.deep import as_method, learner
 from understudy.learners.deep.learner import Settings
 
 
@@ -22,7 +22,7 @@ def executed(method: Method, settings: Settings) -> Executed:
     """Cloning alone takes no step after its warm start; some methods have no discriminator."""
     config, tuning = settings.config, settings.tuning
     if method == "bc":
-        return Executed(0, 0, clone.BATCH, tuning.actor_hidden, (), config.warm_start)
+        return Executed(0, 0, config.clone_batch, tuning.actor_hidden, (), config.warm_start)
     judged = as_method.learner_of(method) is learner
     return Executed(
         policy_steps=settings.policy_steps / settings.fresh,

@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Float32, Int, Key
 from understudy.core import window as windows
 from understudy.core.errors import UserError
 from understudy.core.window import Gauge, Reuse, Shape, Window
-from understudy.learners.deep import actor_critic, adam, clone, replay
+from understudy.learners.deep import actor_critic, adam, replay
 from understudy.learners.deep import discriminator as discriminators
 from understudy.learners.deep import lead as leads
 from understudy.learners.deep.actor import Actor
@@ -49,7 +49,7 @@ class Settings(NamedTuple):
     beta: Shape
     adaptive: tuple[int, int] | None
     policy_steps: int  # per iteration
-    trial: int  # iterations by which a policy is judged
+    trial: int  # iterations of candidates by which one is judged
 
 
 class State(eqx.Module):
@@ -83,7 +83,7 @@ class Info(eqx.Module):
     missed: Float32[Array, ""]  # of the expert's actions
     lead_since: Int[Array, ""]  # the interactions after which the lead was taken
     lead_earned: Float32[Array, ""]  # learned reward an episode, in its trial
-    earned: Float32[Array, ""]  # the same of the latest practice
+    earned: Float32[Array, ""]  # the same of the latest trial
 
 
 def resolve(config: DeepConfig) -> Settings:
@@ -117,7 +117,8 @@ def resolve(config: DeepConfig) -> Settings:
     return Settings(
         config=config,
         tuning=Tuning(
-            actor_hidden=(config.hidden,) * (clone.DEPTH if config.warm_start == "clone" else 2),
+            actor_hidden=(config.hidden,)
+            * (config.clone_depth if config.warm_start == "clone" else 2),
             critic_hidden=(config.hidden, config.hidden),
             norm=config.layer_norm,
             actor_rate=config.actor_rate,
@@ -137,7 +138,7 @@ def resolve(config: DeepConfig) -> Settings:
         beta=config.beta if isinstance(config.beta, str) else "given",
         adaptive=(least, max(least, min(most, slots))) if adaptive else None,
         policy_steps=fresh if config.policy_steps is None else config.policy_steps,
-        trial=min(-(-config.trial // fresh), slots),
+        trial=min(-(-config.trial * config.envs // fresh), K),
     )
 
 
@@ -172,17 +173,26 @@ def init(
         ),
         gauge=Gauge(drift=jnp.zeros(()), error=jnp.ones(())),
         terminates=jnp.zeros((), bool),
-        lead=leads.first(agent.actor, settings.slots),
+        lead=nobody(agent.actor, settings, observations + actions),
         key=going,
         k=jnp.zeros((), jnp.int32),
     )
 
 
+def nobody(first: Actor, settings: Settings, width: int) -> Lead:
+    """A lead that nobody has taken; this policy is handed out, and is the first to be tried."""
+    config = settings.config
+    return leads.first(
+        first, iterations=settings.trial, fresh=settings.fresh, lanes=config.envs, width=width
+    )
+
+
 def begin_with(state: State, clone: Actor, settings: Settings) -> State:
-    """A run that begins as this policy, which has the lead."""
+    """A run that begins as this policy."""
     copies = (clone, *(jax.tree.map(jnp.copy, clone) for _ in range(2)))
     state = eqx.tree_at(lambda s: (s.average, s.agent.actor, s.agent.anchor), state, copies)
-    return dataclasses.replace(state, lead=leads.first(clone, settings.slots))
+    width = state.lead.trial.points.shape[-1]
+    return dataclasses.replace(state, lead=nobody(clone, settings, width))
 
 
 @functools.partial(jax.jit, static_argnames=("settings", "moving"), donate_argnums=0)
@@ -192,11 +202,11 @@ def step(
     expert: Transitions,
     *,
     settings: Settings,
-    ended: Int[Array, ""],
+    ended: Bool[Array, " fresh"],
     moving: bool = True,
 ) -> tuple[State, Info]:
-    """Iteration k on what π_{k−1} has just practised, in which so many episodes `ended`. Unless
-    `moving`, the actor waits for its critics."""
+    """Iteration k on what was just practised; `ended` says where an episode did. Unless `moving`,
+    the actor waits for its critics."""
     before = state.agent.actor
     rewarding, improving = jax.random.split(jax.random.fold_in(state.key, state.k + 1))
 
@@ -204,12 +214,12 @@ def step(
     N, beta = recall(state, settings)  # recall
     state, judged = reward(state, beta, expert, settings, key=rewarding)  # reward
     state, played = policy(state, expert, settings, moving, key=improving)  # evaluate, policy
-    state = hand_out(state, ended, settings)  # Cor. 4.9
+    state = hand_out(state, practised, ended, settings)  # Cor. 4.9
 
     gauge, drift = measure(state.gauge, before, state.agent.actor, practised, settings)
     lead = state.lead
-    told = {"lead_since": settings.fresh * lead.ended, "lead_earned": lead.earned,
-            "earned": lead.newest}  # fmt: skip
+    told = {"lead_since": settings.fresh * lead.since, "lead_earned": lead.earned,
+            "earned": lead.tried}  # fmt: skip
     state = dataclasses.replace(state, gauge=gauge)
     return state, Info(window=N, drift=drift, **judged, **played, **told)
 
@@ -306,9 +316,11 @@ def policy(
     return dataclasses.replace(state, agent=agent), jax.tree.map(lambda x: x[-1], told)
 
 
-def hand_out(state: State, ended: Int[Array, ""], settings: Settings) -> State:
+def hand_out(
+    state: State, practised: Transitions, ended: Bool[Array, " fresh"], settings: Settings
+) -> State:
     """The running average of the policies' weights, as the mixture of Cor. 4.9, for single iterates
-    jump about; and whether it takes the lead."""
+    jump about; and whether one that was tried takes the lead."""
     config, k = settings.config, state.k
     share = 1 / (1 + config.average * k.astype(jnp.float32))
     average = toward(state.average, state.agent.actor, share)
@@ -316,8 +328,8 @@ def hand_out(state: State, ended: Int[Array, ""], settings: Settings) -> State:
         lead = leads.follow(state.lead, average, k)
     else:
         lead = leads.review(
-            state.lead, average, state.window, ended, state.judge, state.terminates, k,
-            trial=settings.trial, config=config,
+            state.lead, average, discriminators.points(practised, config.absorbing), ended,
+            state.judge, state.terminates, k, reward=config.reward,
         )  # fmt: skip
     return dataclasses.replace(state, average=average, lead=lead)
 
