@@ -141,7 +141,7 @@ def soft_actor_critic(
     def act(state: sac.State, n: int) -> Act:
         if n >= config.explore or networks is not None:
             return acting.sampling(state.agent.actor, state.key, n)
-        return acting.exploring(A, state.key, n, discrete=border.discrete)
+        return acting.exploring(A, state.key, n, discrete=border.discrete, hold=config.hold)
 
     def step(
         state: sac.State, practised: dict[str, np.ndarray], n: int

@@ -563,6 +563,9 @@ def test_exploring_is_uniform_and_goes_on_where_it_was():
     later = acting.exploring(4, jax.random.key(0), 6, discrete=True)
     np.testing.assert_array_equal(later(obs), second)
     assert not np.array_equal(first, second)
+    held = acting.exploring(4, jax.random.key(0), 10, discrete=True, hold=2)
+    for same in (first, first, second):  # calls 10, 11 and 12
+        np.testing.assert_array_equal(held(obs), same)
     net = actors.actor(2, 3, (4,), discrete=True, key=jax.random.key(0))
     drawn = acting.sampling(net, jax.random.key(1), 0)
     seen = np.zeros((50, 2), np.float32)

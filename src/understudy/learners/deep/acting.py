@@ -39,12 +39,12 @@ def sampling(actor: Actor, key: Array, start: int) -> Callable[[np.ndarray], np.
 
 
 def exploring(
-    actions: int, key: Array, start: int, *, discrete: bool
+    actions: int, key: Array, start: int, *, discrete: bool, hold: int = 1
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Uniformly random actions, drawn in the same way."""
+    """Uniformly random actions, drawn in the same way, each held for so many calls."""
     count = itertools.count(start)
     return lambda obs: np.asarray(
-        _explore(key, np.uint32(next(count)), obs, actions=actions, discrete=discrete)
+        _explore(key, np.uint32(next(count) // hold), obs, actions=actions, discrete=discrete)
     )
 
 

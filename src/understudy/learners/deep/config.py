@@ -227,6 +227,8 @@ class ExpertConfig:
     """Layer norm in the critics."""
     explore: int = 5_000
     """First interactions, with random actions and no updates."""
+    hold: int = 1
+    """Steps that a random action is held for: what swings wants a push that lasts."""
     fresh: int = 8
     """Interactions between two rounds of updates."""
     updates: int | None = None
@@ -253,6 +255,8 @@ def check_expert(config: ExpertConfig) -> None:
         )
     if config.updates is not None and not 1 <= config.updates <= 10_000:
         raise UserError(f"--updates is {config.updates}; it must be from 1 to 10,000.")
+    if not 1 <= config.hold <= 1_000:
+        raise UserError(f"--hold is {config.hold}; it must be from 1 to 1,000.")
     if not 0 <= config.explore:
         raise UserError(f"--explore is {config.explore}; it must be zero or more.")
     for name in ("rate", "tau", "gamma"):
