@@ -4,8 +4,8 @@
   const PANELS = [
     ["Return", "return per episode", [["return", "handed out"], ["practice_return", "practice"]],
       "What the environment pays an episode: the policy that is handed out, without noise, and practice since the last mark, with it. Healthy: both climb to the expert’s, the dashed line; practice may fall now and then, what is handed out should not follow it down."],
-    ["Learned reward", "learned reward", [["lead_earned", "of the lead"], ["earned", "latest practice"]],
-      "What the discriminator of that moment pays an episode: in the practice by which the policy handed out took the lead, and in the latest. A triangle: in a seed the lead changed hands. Healthy: the latest practice comes up to the lead’s, and the lead changes hands now and then."],
+    ["Learned reward", "learned reward", [["lead_earned", "of the lead"], ["earned", "latest trial"]],
+      "What the discriminator of that moment pays an episode: in the trial by which the policy handed out took the lead, and in the latest one. A triangle: in a seed the lead changed hands. Healthy: the latest trial comes up to the lead’s, and the lead changes hands now and then."],
     ["Logits of the discriminator", "mean logit", [["expert_logit", "at the expert’s points"], ["agent_logit", "at those of practice"]],
       "How sure the discriminator is that a point is the expert’s, at the expert’s own and at those of the window. Healthy: the expert’s is above, by a few units at most, and both close in on nought; a gap that keeps growing is a discriminator that has won."],
     ["Q", "mean Q", [["q", "Q of the policy’s actions"]],
