@@ -18,8 +18,6 @@ from jaxtyping import Array, Float32, Key
 from understudy.learners.deep.actor import Actor
 from understudy.learners.deep.config import DeepConfig
 
-LEAST, MOST = 4_000, 20_000  # steps, however many transitions there are
-
 
 def clone(
     actor: Actor,
@@ -34,7 +32,7 @@ def clone(
     order = jax.random.permutation(dividing, len(obs))
     held = max(1, int(config.clone_held_out * len(obs)))
     seen, unseen = order[held:], order[:held]
-    steps = min(max(config.clone_steps * len(obs), LEAST), MOST)
+    steps = min(max(config.clone_steps * len(obs), config.clone_least), config.clone_most)
     actor = fit(actor, obs[seen], action[seen], config, steps=steps, key=fitting)
     if actor.discrete:
         return actor

@@ -96,7 +96,11 @@ class DeepConfig:
     clone_depth: int = 3
     """Hidden layers of an actor that is cloned; of another, two."""
     clone_steps: int = 3
-    """Adam steps of cloning for each transition shown; 4,000 at least, 20,000 at most."""
+    """Adam steps of cloning for each transition shown."""
+    clone_least: int = 4_000
+    """Steps of cloning, however few transitions there are."""
+    clone_most: int = 20_000
+    """Steps of cloning, however many there are; the smaller of the two bounds holds."""
     clone_batch: int = 256
     """Points per step of cloning."""
     clone_rate: float = 1e-3
@@ -152,7 +156,7 @@ def check_deep(config: DeepConfig) -> None:
     most = 2**31 - 1
     whole = ("interactions", "points", "fresh", "replay", "envs", "reward_steps", "policy_steps",
              "batch", "anchor", "hidden", "discriminator_hidden", "clone_depth", "clone_steps",
-             "clone_batch", "marks", "episodes")  # fmt: skip
+             "clone_least", "clone_most", "clone_batch", "marks", "episodes")  # fmt: skip
     for name in whole:
         value = getattr(config, name)
         if value is not None and not 1 <= value <= most:
