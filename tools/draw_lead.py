@@ -3,7 +3,8 @@
     python tools/draw_lead.py results/one --seed 1 --out docs/figures/lead
 
 A column a task: above, the return as a share of the expert's, of the policy handed out and of
-practice; below, what the lead and the latest practice earned of the learned reward, an episode.
+practice; below, what the clone and the average earned of the learned reward, an episode, when they
+were auditioned.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from understudy.experiments import stored_runs
 from understudy.experiments.comparison import share
 from understudy.experiments.figures import drawing
 
-HANDED, PRACTICE = "#D55E00", "#0072B2"
+HANDED, PRACTICE, CLONE = "#D55E00", "#0072B2", "#009E73"
 
 
 def main() -> None:
@@ -39,7 +40,7 @@ def main() -> None:
             draw(column, run)
         axes[0, 0].set_ylabel("return / expert's")
         axes[1, 0].set_ylabel("learned reward an episode")
-        drawing.legend(figure, axes[0], columns=3)
+        drawing.legend(figure, axes.T[0], columns=5)
         drawing.save(figure, asked.out)
 
 
@@ -54,12 +55,13 @@ def draw(column: Any, run: stored_runs.StoredRun) -> None:
     above.plot(x, share(run, gained), color=PRACTICE, lw=1, ls="--", label="practice")
     above.axhline(1, color="black", ls=(0, (3, 3)), lw=1, label="expert")
     above.set_title(run.env)
-    judged = [row for row in rows if "lead_earned" in row]
-    x = [row["interactions"] for row in judged]
-    below.plot(x, [row["lead_earned"] for row in judged], color=HANDED)
-    below.plot(x, [row["earned"] for row in judged], color=PRACTICE, lw=1, ls="--")
+    heard = [row for row in rows if row.get("earned")]
+    x = [row["interactions"] for row in heard]
+    below.plot(x, [row["clone_earned"] for row in heard], color=CLONE, lw=1, ls="--", label="clone")
+    below.plot(x, [row["earned"] for row in heard], color=HANDED, label="average")
+    judged = [row for row in rows if "lead" in row]
     for before, after in itertools.pairwise(judged):
-        if after["lead_since"] != before["lead_since"]:
+        if after["lead"] != before["lead"]:
             above.axvline(after["lead_since"], color=HANDED, alpha=0.15, lw=3)
     below.set_xlabel("interactions")
     below.xaxis.set_major_formatter(drawing.thousands(int(run.interactions[-1])))

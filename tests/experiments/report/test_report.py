@@ -109,7 +109,7 @@ def store_run(root: Path, env: str, N: str, seed: int, *, marks=20, replay=0, **
 
 def told_at(n: int, end: int, seed: int, *, warmup=400, trial=200) -> dict[str, float | None]:
     """What a run with networks tells after n interactions: nothing at first, noughts of the actor
-    while that one waits, and the lead from its first trial on."""
+    while that one waits, and the lead from its first audition on."""
     if n == 0:
         return {"practice_return": None}
     part, moves = n / end, n > warmup
@@ -128,7 +128,8 @@ def told_at(n: int, end: int, seed: int, *, warmup=400, trial=200) -> dict[str, 
         "entropy": moves * (-3 - 2 * part),
         "missed": moves * (0.5 + 0.1 * part),
         "lead_since": 0.0 if n < trial else float(max(trial, n - n % 300)),
-        "lead_earned": 0.0 if n < trial else 300 + 600 * part,
+        "lead": float(n >= trial),
+        "clone_earned": 0.0 if n < trial else 300 + 600 * part,
         "earned": 0.0 if n < trial else 250 + 600 * part + 80 * wave,
     }
 
@@ -356,7 +357,7 @@ def test_how_networks_learned_is_a_mean_over_those_who_told(tmp_path):
         assert cell["told"][name]["std"][-1] == pytest.approx(np.std(values), rel=1e-4)
     assert cell["told"]["return"]["mean"][:2] == [1_025, 1_125]
     assert cell["told"]["practice_return"]["mean"][1] is None  # no episode had ended
-    # While the actor waits for its critics, and before somebody has the lead, noughts say nothing.
+    # While the actor waits for its critics, and before the average was heard, noughts say nothing.
     assert cell["told"]["entropy"]["mean"][:6] == [None] * 5 + [pytest.approx(-3.5)]
     assert [m is None for m in cell["told"]["earned"]["mean"][:4]] == [True, True, False, False]
     assert cell["leads"][0] == {"seed": 0, "since": [200, 300, 600, 900, 1200, 1500, 1800]}
@@ -369,7 +370,8 @@ def test_a_method_tells_what_it_has(tmp_path):
 
     def newest(n, end, seed):
         told = told_at(n, end, seed)
-        return told if n == 0 else told | {"lead_since": float(n), "lead_earned": 0, "earned": 0}
+        unheard = {"lead": 1, "lead_since": 0, "clone_earned": 0, "earned": 0}
+        return told if n == 0 else told | unheard
 
     store_networks(tmp_path, "Hopper-v5", 0, tell=soft)
     store_networks(tmp_path, "Walker2d-v5", 0, tell=newest, trial=0)
@@ -488,9 +490,9 @@ from pathlib import Path
 from understudy.experiments import stored_runs
 from understudy.experiments.figures import drawing
 from understudy.experiments.report import page
-root, begun = Path(sys.argv[1]), time.perf_counter()
+root, begun = Path(sys.argv[1]), time.process_time()
 drawing.curves(stored_runs.load(root)[0], root / "curves")
-print(page.write(root, root / "report.html")["runs"], time.perf_counter() - begun)
+print(page.write(root, root / "report.html")["runs"], time.process_time() - begun)
 # Not ru_maxrss, which a child inherits from whoever started it.
 print(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1])
 """

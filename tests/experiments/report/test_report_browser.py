@@ -323,8 +323,8 @@ def test_what_is_drawn_of_networks_is_what_they_told(visit, networks_file):
     ends = [told_at(2_000, 2_000, seed) for seed in (0, 1, 2)]
     mean = {name: sum(row[name] for row in ends) / 3 for name in ends[0]}
     told = {
-        "practice": "practice_return", "latest practice": "earned", "missed": "missed",
-        "of the lead": "lead_earned", "Q of the policy’s actions": "q",
+        "practice": "practice_return", "the average’s": "earned", "missed": "missed",
+        "the clone’s auditions": "clone_earned", "Q of the policy’s actions": "q",
         "at the expert’s points": "expert_logit", "at those of practice": "agent_logit",
         "KL to the policy before": "kl", "entropy of the policy": "entropy",
     }  # fmt: skip

@@ -22,7 +22,7 @@ from understudy.experiments import train_networks as deep_train
 from understudy.learners import tabular
 from understudy.learners.baselines import iq_learn, methods, sqil
 from understudy.learners.config import Config
-from understudy.learners.deep import actor_critic, as_method, clone, expert_points, learner
+from understudy.learners.deep import actor_critic, as_method, expert_points, learner
 from understudy.learners.deep.actor_critic import Transitions, Tuning
 from understudy.learners.deep.config import PRESETS
 from understudy.learners.deep.executed import executed
@@ -134,9 +134,8 @@ def test_cloning_is_what_ours_begins_with_to_the_bit(demos, tmp_path):
 
 
 @pytest.mark.parametrize("discrete", [False, True])
-def test_cloning_is_the_actor_that_ours_begins_with(discrete, monkeypatch):
+def test_cloning_is_the_actor_that_ours_begins_with(discrete):
     """All of its weights, whatever the preset says of a warm start."""
-    monkeypatch.setattr(clone, "STEPS", (3, 3))
     sizes = (3, 3, 1, 1) if discrete else (3, 3, 2, 2)
     mean, std, low, high = (np.ones(n, np.float32) for n in sizes)
     border = Scaling(mean, std, -low if not discrete else 0 * low, high, discrete=discrete)
@@ -146,7 +145,9 @@ def test_cloning_is_the_actor_that_ours_begins_with(discrete, monkeypatch):
             expert, action=jnp.eye(2, dtype=jnp.float32)[jnp.arange(40) % 2]
         )
     for preset in ("fast", "paper"):
-        base = dataclasses.replace(PRESETS[preset], interactions=4_096, hidden=8)
+        base = dataclasses.replace(
+            PRESETS[preset], interactions=4_096, hidden=8, clone_least=3, clone_most=3
+        )
         settings = learner.resolve(methods.options("bc", base))
         alone = as_method.cloning_alone(expert, border, settings, seed=5)
         ours = learner.resolve(dataclasses.replace(base, warm_start="clone"))

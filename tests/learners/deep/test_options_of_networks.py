@@ -65,6 +65,7 @@ def test_whole_numbers_from_one(name):
     [
         ("warmup", (0, 1, 2**31 - 1), (-1, 2**31)),
         ("trial", (0, 1, 2**31 - 1), (-1, 2**31)),
+        ("audition", (0, 1, 2**31 - 1), (-1, 2**31)),
         ("kl", (0.0, 5.0), (-0.1, math.inf, math.nan)),
         ("entropy", (None, 0.0), (-0.1, math.inf)),
         ("penalty", (0.0, 9.0), (-1e-9, math.nan)),
@@ -96,23 +97,26 @@ SMALL = DeepConfig(
 )
 # Six inputs, two layers of ten, one output: 191 weights, four times, and 20 points in 20 places;
 # three such networks. Two layers of five: 71 weights, and 7 points in 10 places.
+# An actor that is cloned has a layer more: 301 weights, and 20 points in 30 places.
+CLONED = 3 * 4 * (4 * 301 + 20 * 30) + 4 * (4 * 71 + 7 * 10)
 NETWORKS = 3 * 4 * (4 * 191 + 20 * 20) + 4 * (4 * 71 + 7 * 10)
 EACH = 4 * (2 * 4 + 2) + 1  # bytes of a transition
 
 
 @pytest.mark.parametrize(
-    ("changes", "kept"),
+    ("changes", "kept", "networks"),
     [
-        ({}, 100),
-        ({"replay": 50}, 50),
-        ({"replay": 500}, 100),
-        ({"replay": 5}, 16),  # an iteration is kept in any case
-        ({"replay": 1, "fresh": None}, 2),
+        ({}, 100, CLONED),
+        ({"warm_start": "none"}, 100, NETWORKS),
+        ({"replay": 50}, 50, CLONED),
+        ({"replay": 500}, 100, CLONED),
+        ({"replay": 5}, 16, CLONED),  # an iteration is kept in any case
+        ({"replay": 1, "fresh": None}, 2, CLONED),
     ],
 )
-def test_what_a_run_needs_is_counted_byte_by_byte(changes, kept, monkeypatch):
+def test_what_a_run_needs_is_counted_byte_by_byte(changes, kept, networks, monkeypatch):
     config = dataclasses.replace(SMALL, **changes)
-    needed = NETWORKS + kept * EACH + 24 * 3
+    needed = networks + kept * EACH + 24 * 3
     monkeypatch.setattr(memory, "machine", lambda: needed)
     configs.refuse_too_large(config, 4, 2)
     monkeypatch.setattr(memory, "machine", lambda: needed - 1)
@@ -180,7 +184,8 @@ def test_experts_that_are_trained():
 def test_methods_change_what_makes_them_themselves():
     """By docs/baselines.md; the rest is shared."""
     base = dataclasses.replace(SMALL, fresh=16, policy_steps=3, reward_steps=2, replay=50)
-    shared = {"demo_share": 0.0, "cloning": 0.0, "trial": 0, "warm_start": "none"}
+    shared = {"demo_share": 0.0, "cloning": 0.0, "noise": 0.0, "trial": 0,
+              "warm_start": "none"}  # fmt: skip
     changed = {
         "mdpo": {},
         "bc": {},

@@ -17,8 +17,8 @@ from understudy.experiments.sweeps.sweep import Sweep
 from understudy.learners.deep.config import PRESETS, DeepConfig, Preset
 
 OURS = DeepConfig(  # nothing of the warm start, whose terms would blur what a window does
-    interactions=100_000, marks=20, warm_start="none", warmup=1_000, cloning=0.0, trial=0,
-    demo_share=0.5,
+    interactions=100_000, marks=20, warm_start="none", warmup=1_000, cloning=0.0, noise=0.0,
+    trial=0, demo_share=0.5,
 )  # fmt: skip
 WINDOWS = ("1", "4", "32", "256", "all")
 LEAST = 8  # new interactions of an iteration

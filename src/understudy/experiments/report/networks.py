@@ -10,11 +10,11 @@ from understudy.experiments.stored_runs import StoredRun
 
 MARKS = 200
 DRAWN = (
-    "practice_return", "lead_earned", "earned", "expert_logit", "agent_logit", "q", "kl", "entropy",
-    "missed",
+    "practice_return", "clone_earned", "earned", "expert_logit", "agent_logit", "q", "kl",
+    "entropy", "missed",
 )  # fmt: skip
 WAITING = ("q", "kl", "entropy", "missed")  # of the actor: noughts while it waits for its critics
-JUDGED = ("lead_earned", "earned")  # noughts until somebody has the lead
+JUDGED = ("clone_earned", "earned")  # noughts until the average was auditioned
 
 
 def learned(cells: Sequence[Cell]) -> list[Json]:
@@ -51,7 +51,7 @@ def measured(run: StoredRun) -> dict[str, np.ndarray]:
     told = {name: values.copy() for name, values in run.told.items()}
     none = np.full(len(run.interactions), np.nan)
     waits = (told.get("q", none) == 0) & (told.get("entropy", none) == 0)
-    unled = told.get("lead_since", none) == 0
+    unled = (told.get("clone_earned", none) == 0) & (told.get("earned", none) == 0)
     for names, blank in ((WAITING, waits), (JUDGED, unled)):
         for name in names:
             if name in told:
@@ -65,8 +65,8 @@ def measured(run: StoredRun) -> dict[str, np.ndarray]:
 
 def leads(run: StoredRun) -> list[int]:
     """The interactions after which the lead changed hands, as far as the marks saw it; none where
-    nobody is judged and the newest is always handed out."""
-    if "lead_since" not in run.told or not (np.nan_to_num(run.told.get("earned", 0.0)) != 0).any():
+    nobody is judged and the average is always handed out."""
+    if "lead_since" not in run.told:
         return []
     since = np.unique(run.told["lead_since"])
     return [int(n) for n in since if n > 0]  # NaN is not

@@ -35,7 +35,8 @@ FRESH = 8  # of the others, where the options leave it open
 # What a method without a discriminator, or without any practice, has no use for.
 _NO_DISCRIMINATOR = {
     "beta", "points", "reward_steps", "discriminator_hidden", "discriminator_rate", "loss",
-    "reward", "penalty", "penalty_centre", "mixup", "spectral_norm", "anchor", "trial",
+    "reward", "penalty", "penalty_centre", "mixup", "spectral_norm", "anchor", "noise",
+    "audition", "trial",
 }  # fmt: skip
 _CLONING = {"interactions", "hidden", "normalise", "marks", "episodes"}  # all that it reads
 UNUSED: dict[str, set[str]] = {
@@ -87,6 +88,7 @@ def _gail(base: DeepConfig) -> DeepConfig:
         reward_steps=max(1, base.reward_steps * ON_POLICY // each),
         demo_share=0.0,
         cloning=0.0,
+        noise=0.0,
         trial=0,
         warm_start="none",
     )
@@ -107,6 +109,7 @@ def _dac(base: DeepConfig) -> DeepConfig:
         entropy=0.0,  # in an absorbing state it would be free, and pay for dying
         demo_share=0.0,
         cloning=0.0,
+        noise=0.0,
         trial=0,
         warm_start="none",
     )

@@ -17,6 +17,12 @@ def _sample(actor: Actor, obs: Array, key: Array, count: Array) -> Array:
     return actor.at(obs).sample(key=jax.random.fold_in(key, count))
 
 
+@jax.jit
+def _stray(action: Array, key: Array, count: Array, noise: Array) -> Array:
+    drawn = jax.random.normal(jax.random.fold_in(key, count), action.shape, action.dtype)
+    return jnp.clip(action + noise[:, None] * drawn, -1, 1)
+
+
 @functools.partial(jax.jit, static_argnames=("actions", "discrete"))
 def _explore(key: Array, count: Array, obs: Array, *, actions: int, discrete: bool) -> Array:
     key, shape = jax.random.fold_in(key, count), (len(obs), actions)
@@ -36,6 +42,14 @@ def sampling(actor: Actor, key: Array, start: int) -> Callable[[np.ndarray], np.
     which goes on after a stop draws the same."""
     count = itertools.count(start)
     return lambda obs: np.asarray(_sample(actor, obs, key, np.uint32(next(count))))
+
+
+def straying(
+    act: Callable[[np.ndarray], np.ndarray], key: Array, start: int, noise: np.ndarray
+) -> Callable[[np.ndarray], np.ndarray]:
+    """These actions in [−1, 1] with normal noise on top, of a size a lane, drawn the same way."""
+    count = itertools.count(start)
+    return lambda obs: np.asarray(_stray(act(obs), key, np.uint32(next(count)), noise))
 
 
 def exploring(

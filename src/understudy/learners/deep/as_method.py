@@ -8,13 +8,15 @@ import numpy as np
 
 from understudy.learners.baselines import iq_learn, sqil
 from understudy.learners.baselines.methods import Method as Name
-from understudy.learners.deep import acting, clone, learner
+from understudy.learners.deep import acting, clone, learner, turns
+from understudy.learners.deep import lead as leads
 from understudy.learners.deep.actor import Actor
 from understudy.learners.deep.actor_critic import Transitions, transitions
 from understudy.learners.deep.collect import Act
 from understudy.learners.deep.learner import Settings
 from understudy.learners.deep.rehearsal import Method
 from understudy.learners.deep.scaling import Scaling
+from understudy.learners.deep.turns import Player
 
 
 def learner_of(method: Name) -> Any:
@@ -29,6 +31,7 @@ def imitation(
     config = settings.config
     settings = learner.sized(settings, border.actions, discrete=border.discrete)
     key, fitting, practising = jax.random.split(jax.random.key(seed), 3)
+    straying = jax.random.fold_in(practising, 0)
     state = player.init(
         settings, border.observations, border.actions, discrete=border.discrete, key=key
     )
@@ -40,11 +43,22 @@ def imitation(
 
     def act(state: Any, n: int) -> Act:
         newest = acting.sampling(state.agent.actor, practising, n)
-        turns = np.asarray(state.lead.turns) if ours else np.zeros(1, bool)
-        if not turns.any():
+        if not ours:
             return newest
-        candidate = acting.deterministic(state.lead.candidate)
-        return lambda obs: np.where(turns[:, None], candidate(obs), newest(obs))
+        if config.noise and not border.discrete:  # a choice from a list explores by itself
+            left = learner.pace(settings, n // settings.fresh)
+            noise = left * config.noise * np.asarray(turns.boldness(state.turns))
+            newest = acting.straying(newest, straying, n, np.float32(noise))
+        player = np.asarray(state.turns.player)[:, None]
+        if not player.any():
+            return newest
+        cloned, average = map(acting.deterministic, (state.lead.clone, state.average))
+
+        def play(obs: np.ndarray) -> np.ndarray:
+            auditioned = np.where(player == Player.CLONE, cloned(obs), average(obs))
+            return np.where(player == Player.NEWEST, newest(obs), auditioned)
+
+        return play
 
     def step(state: Any, practised: dict[str, np.ndarray], n: int) -> tuple[Any, dict[str, Any]]:
         # The learner never sees the environment's reward.
@@ -55,7 +69,7 @@ def imitation(
         return state, vars(info)
 
     def handed(state: Any) -> Actor:
-        return state.lead.actor if ours else state.average
+        return leads.handed(state.lead, state.average) if ours else state.average
 
     return Method(state, settings.fresh // config.envs, act, step, handed)
 

@@ -48,9 +48,15 @@ class DeepConfig:
     average: float = 0.1
     """The policy that is judged and handed out averages the weights over this latest part of the
     run; 0: it is the last."""
-    trial: int = 2_000
-    """Interactions by which a policy is judged, every second episode: handed out is the one that
-    earned most of the learned reward in them. 0: always the newest, which then practises alone."""
+    noise: float = 0.4
+    """Spread of the noise on the newest policy's actions in practice, in halves of their range;
+    each episode has a share of it, from 0 to 1. Nothing where actions are a list."""
+    audition: int = 4
+    """After a clone, each so many episodes of practice one is played as it would be handed out,
+    without noise; 0: none is, and the average of the newest is handed out unheard."""
+    trial: int = 1_000
+    """Interactions of such episodes, the latest, by which clone and average are judged: handed out
+    is who earned more of the learned reward in them. 0: as without auditions."""
     entropy: float | None = 0.02
     """Weight of the policy's entropy; None: tuned as in SAC, to −1 per action dimension."""
     gamma: float = 0.98
@@ -64,7 +70,7 @@ class DeepConfig:
     actor_rate: float = 6e-4
     """Adam's rate for the actor."""
     final_rate: float = 0.01
-    """What is left of it at the end, as a share; it falls linearly."""
+    """What is left of it, and of the noise, at the end, as a share; both fall linearly."""
     critic_rate: float = 6e-4
     """Adam's rate for the critics."""
     discriminator_hidden: int = 64
@@ -127,6 +133,7 @@ PAPER = DeepConfig(
     anchor=10,
     cloning=0.0,
     average=0.0,
+    noise=0.0,
     trial=0,
     entropy=0.0,
     gamma=0.99,
@@ -165,10 +172,10 @@ def check_deep(config: DeepConfig) -> None:
         raise UserError(
             f"--clone-depth is {config.clone_depth:,}; it must be at most {MOST_LAYERS}."
         )
-    for name in ("warmup", "trial"):
+    for name in ("warmup", "audition", "trial"):
         if not 0 <= getattr(config, name) <= most:
             raise UserError(f"--{name} is {getattr(config, name)}; it must be zero or more.")
-    for name in ("kl", "cloning", "entropy", "penalty", "penalty_centre", "clone_blur"):
+    for name in ("noise", "kl", "cloning", "entropy", "penalty", "penalty_centre", "clone_blur"):
         value = getattr(config, name)
         if value is not None and not (math.isfinite(value) and value >= 0):
             raise UserError(f"--{_flag(name)} is {value}; it must be a finite number, 0 or more.")

@@ -1,15 +1,12 @@
-"""Who is handed out: the policy whose practice earned most.
+"""Who is handed out: the clone, or the average of what became of it. Practice decides.
 
-The newest policy practises, and now and then it falls. The running average of the newest is
-steadier, but what it would do is not known before it has done it. So the two practise in turns,
-episode by episode: the newest as it explores, and a candidate, the average as it was when its turn
-began, as it would be handed out. At the end of its episode, what the latest candidates earned of
-the learned reward, an episode, over as many interactions as a trial has, stands beside what those
-earned that the policy in the lead was the last of, both judged by the discriminator of now. If it
-is more, the candidate takes the lead. A clone is the first, and those after it differ little from
-one to the next, so that a trial of several says more than one episode does. Nothing is handed out
-for long that earns less than the clone did, and it takes neither a critic's word, nor the
-environment's reward, nor a schedule.
+The newest policy explores, and now and then it falls. The running average of the newest is
+steadier, but what it would do is not known before it has done it. So both are auditioned: every few
+episodes a lane plays one of the clone, until a trial of it is complete, or of the average from then
+on, without noise (`turns`). What the average's latest auditions earned of the learned reward, an
+episode, stands beside what the clone's did, both judged by the discriminator of now, and who earned
+more is handed out. Nothing is handed out for long that earns less than the clone, and it takes
+neither a critic's word, nor the environment's reward, nor a schedule.
 """
 
 import dataclasses
@@ -22,35 +19,34 @@ from jaxtyping import Array, Bool, Float32, Int
 from understudy.learners.deep import discriminator as discriminators
 from understudy.learners.deep.actor import Actor
 from understudy.learners.deep.discriminator import Discriminator, RewardMap
+from understudy.learners.deep.turns import Player, Turns
 
 
 class Trial(eqx.Module):
-    """The latest practice of candidates, an iteration after another, in a ring that has a slot more
-    than the trial: whether an episode ended just before it."""
+    """The latest auditions of one policy, an iteration after another, in a ring that has a slot
+    more than the trial: whether an episode ended just before it."""
 
     points: Float32[Array, "slots fresh D"]
-    its: Bool[Array, "slots fresh"]  # those of them that a candidate practised
+    its: Bool[Array, "slots fresh"]  # those of them that it practised
     episodes: Int[Array, " slots"]  # that it ended
     count: Int[Array, ""]  # of the iterations so far
 
 
 class Lead(eqx.Module):
-    """The policy that is handed out, and the one whose turn comes."""
+    """The clone, what is known of it and of the average, and which of them is handed out."""
 
-    actor: Actor
-    known: Trial  # by which it took the lead
-    candidate: Actor
-    trial: Trial
-    turns: Bool[Array, " lanes"]  # the candidate's; else the newest practises
-    ages: Int[Array, " lanes"]  # iterations that the turn has lasted
-    since: Int[Array, ""]  # the iteration that gave the lead; 0: nobody has been tried
-    earned: Float32[Array, ""]  # learned reward an episode of who has it, as judged last
-    tried: Float32[Array, ""]  # the same of the latest candidates
+    clone: Actor
+    known: Trial  # the clone's auditions
+    trial: Trial  # the average's
+    average: Bool[Array, ""]  # it is handed out; else the clone
+    since: Int[Array, ""]  # the iteration that decided so; 0: it was so from the beginning
+    clone_earned: Float32[Array, ""]  # learned reward an episode
+    earned: Float32[Array, ""]  # the same of the average
 
 
-def first(actor: Actor, *, iterations: int, fresh: int, lanes: int, width: int) -> Lead:
-    """Nobody is known; this policy is the first to be tried, after the newest's first turn. In
-    every second lane it begins. A trial is of so many iterations."""
+def first(clone: Actor, *, iterations: int, fresh: int, width: int, alone: bool) -> Lead:
+    """Nobody is known. A clone is handed out; where there is none, or no trial, it is the average
+    that stands `alone`. A trial is of so many iterations."""
     zero, none = jnp.zeros((), jnp.float32), jnp.zeros((), jnp.int32)
     slots = iterations + 1
     trial = Trial(
@@ -60,26 +56,30 @@ def first(actor: Actor, *, iterations: int, fresh: int, lanes: int, width: int) 
         count=none,
     )
     return Lead(
-        actor=jax.tree.map(jnp.copy, actor),
+        clone=jax.tree.map(jnp.copy, clone),
         known=jax.tree.map(jnp.copy, trial),
-        candidate=jax.tree.map(jnp.copy, actor),
         trial=trial,
-        turns=(jnp.arange(lanes) % 2 == 1) & (iterations > 0),
-        ages=jnp.zeros(lanes, jnp.int32),
+        average=jnp.asarray(alone),
         since=jnp.copy(none),
-        earned=zero,
-        tried=jnp.copy(zero),
+        clone_earned=zero,
+        earned=jnp.copy(zero),
     )
 
 
-def follow(state: Lead, average: Actor, k: Int[Array, ""]) -> Lead:
-    """Without trials the average of now has the lead."""
-    return dataclasses.replace(state, actor=average, since=k)
+def heard(state: Lead) -> Bool[Array, ""]:
+    """Whether a trial of the clone is complete."""
+    return state.known.count >= len(state.known.points) - 1
+
+
+def handed(state: Lead, average: Actor) -> Actor:
+    """The policy that is handed out."""
+    return jax.tree.map(lambda a, b: jnp.where(state.average, a, b), average, state.clone)
 
 
 def review(
     state: Lead,
-    average: Actor,
+    turns: Turns,
+    over: Bool[Array, " lanes"],
     points: Float32[Array, "fresh D"],
     ended: Bool[Array, " fresh"],
     judge: Discriminator,
@@ -88,43 +88,30 @@ def review(
     *,
     reward: RewardMap,
 ) -> Lead:
-    """The lead after iteration k, in which this was practised, and episodes ended there."""
-    lanes, longest = len(state.turns), len(state.trial.points) - 1
-    its = jnp.tile(state.turns, len(points) // lanes)  # points are of step by step, lane by lane
-    # A turn is an episode, or as long as a trial where none ends.
-    over = jnp.any(ended.reshape(-1, lanes), axis=0) | (state.ages + 1 == longest)
-    tried = jnp.any(over & state.turns)
+    """The lead after iteration k, in which this was practised in these turns; episodes `ended`
+    there, and some turns were `over`."""
+    player = jnp.tile(turns.player, len(points) // len(over))  # step by step, lane by lane
     state = dataclasses.replace(
         state,
-        trial=note(state.trial, points, its, ended),
-        turns=state.turns ^ over,
-        ages=jnp.where(over, 0, state.ages + 1),
+        known=note(state.known, points, player == Player.CLONE, ended),
+        trial=note(state.trial, points, player == Player.AVERAGE, ended),
     )
 
-    def compare(state: Lead) -> Lead:
-        known = earned(state.known, judge, reward, terminates)
-        known = jnp.where(state.since > 0, known, -jnp.inf)
-        new = earned(state.trial, judge, reward, terminates)
-        wins = new > known
-        ours, theirs = (state.candidate, state.trial), (state.actor, state.known)
-        actor, of = jax.tree.map(lambda a, b: jnp.where(wins, a, b), ours, theirs)
+    def decide(state: Lead) -> Lead:
+        clone = earned(state.known, judge, reward, terminates)
+        clone = jnp.where(state.known.count > 0, clone, -jnp.inf)
+        average = earned(state.trial, judge, reward, terminates)
+        better = average > clone
         return dataclasses.replace(
             state,
-            actor=actor,
-            known=of,
-            candidate=average,
-            since=jnp.where(wins, k, state.since),
-            earned=jnp.maximum(new, known),
-            tried=new,
+            average=better,
+            since=jnp.where(better == state.average, state.since, k),
+            clone_earned=jnp.where(state.known.count > 0, clone, 0),
+            earned=average,
         )
 
-    def wait(state: Lead) -> Lead:
-        """What nobody has tried is all that there is to hand out."""
-        unknown = state.since == 0
-        actor = jax.tree.map(lambda a, b: jnp.where(unknown, a, b), average, state.actor)
-        return dataclasses.replace(state, actor=actor)
-
-    return jax.lax.cond(tried, compare, wait, state)
+    tried = jnp.any(over & (turns.player == Player.AVERAGE))
+    return jax.lax.cond(tried, decide, lambda state: state, state)
 
 
 def note(

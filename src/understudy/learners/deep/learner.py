@@ -21,12 +21,14 @@ from understudy.core.window import Gauge, Reuse, Shape, Window
 from understudy.learners.deep import actor_critic, adam, replay
 from understudy.learners.deep import discriminator as discriminators
 from understudy.learners.deep import lead as leads
+from understudy.learners.deep import turns as taking
 from understudy.learners.deep.actor import Actor
 from understudy.learners.deep.actor_critic import Agent, Transitions, Tuning
 from understudy.learners.deep.config import DeepConfig
 from understudy.learners.deep.discriminator import Discriminator
 from understudy.learners.deep.lead import Lead
 from understudy.learners.deep.networks import toward
+from understudy.learners.deep.turns import Turns
 from understudy.theory.bounds import largest_window
 
 FIRST_ENTROPY = 0.05  # where its weight is tuned
@@ -49,7 +51,8 @@ class Settings(NamedTuple):
     beta: Shape
     adaptive: tuple[int, int] | None
     policy_steps: int  # per iteration
-    trial: int  # iterations of candidates by which one is judged
+    trial: int  # iterations of auditions by which a policy is judged; 0: there are none
+    audition: int  # each so many episodes of a lane; 0: none
 
 
 class State(eqx.Module):
@@ -62,6 +65,7 @@ class State(eqx.Module):
     window: Window
     gauge: Gauge
     terminates: Bool[Array, ""]  # an episode has ended early
+    turns: Turns  # who practises
     lead: Lead  # who is handed out
     key: Key[Array, ""]
     k: Int[Array, ""]  # updates done
@@ -81,9 +85,10 @@ class Info(eqx.Module):
     kl: Float32[Array, ""]
     entropy: Float32[Array, ""]
     missed: Float32[Array, ""]  # of the expert's actions
-    lead_since: Int[Array, ""]  # the interactions after which the lead was taken
-    lead_earned: Float32[Array, ""]  # learned reward an episode, in its trial
-    earned: Float32[Array, ""]  # the same of the latest trial
+    lead: Bool[Array, ""]  # the average is handed out, and not the clone
+    lead_since: Int[Array, ""]  # the interactions after which that was decided
+    clone_earned: Float32[Array, ""]  # learned reward an episode, in its auditions
+    earned: Float32[Array, ""]  # the same of the average's latest auditions
 
 
 def resolve(config: DeepConfig) -> Settings:
@@ -114,6 +119,8 @@ def resolve(config: DeepConfig) -> Settings:
     # The floor of an adaptive window, as in the tabular learner: four times the points of an
     # update, and never fewer policies than supply one.
     least = max(1, min(slots, 4 * config.points // fresh))
+    # Without a clone the average stands alone, and there is nothing to decide.
+    trial = config.trial if config.warm_start == "clone" and config.audition else 0
     return Settings(
         config=config,
         tuning=Tuning(
@@ -138,7 +145,8 @@ def resolve(config: DeepConfig) -> Settings:
         beta=config.beta if isinstance(config.beta, str) else "given",
         adaptive=(least, max(least, min(most, slots))) if adaptive else None,
         policy_steps=fresh if config.policy_steps is None else config.policy_steps,
-        trial=min(-(-config.trial * config.envs // fresh), K),
+        trial=min(-(-trial * config.envs // fresh), K),
+        audition=config.audition if trial else 0,
     )
 
 
@@ -173,18 +181,17 @@ def init(
         ),
         gauge=Gauge(drift=jnp.zeros(()), error=jnp.ones(())),
         terminates=jnp.zeros((), bool),
-        lead=nobody(agent.actor, settings, observations + actions),
+        turns=taking.first(config.envs, every=settings.audition),
+        lead=undecided(agent.actor, settings, observations + actions),
         key=going,
         k=jnp.zeros((), jnp.int32),
     )
 
 
-def nobody(first: Actor, settings: Settings, width: int) -> Lead:
-    """A lead that nobody has taken; this policy is handed out, and is the first to be tried."""
-    config = settings.config
-    return leads.first(
-        first, iterations=settings.trial, fresh=settings.fresh, lanes=config.envs, width=width
-    )
+def undecided(clone: Actor, settings: Settings, width: int) -> Lead:
+    """A lead of which nothing is known yet."""
+    trial = settings.trial
+    return leads.first(clone, iterations=trial, fresh=settings.fresh, width=width, alone=not trial)
 
 
 def begin_with(state: State, clone: Actor, settings: Settings) -> State:
@@ -192,7 +199,7 @@ def begin_with(state: State, clone: Actor, settings: Settings) -> State:
     copies = (clone, *(jax.tree.map(jnp.copy, clone) for _ in range(2)))
     state = eqx.tree_at(lambda s: (s.average, s.agent.actor, s.agent.anchor), state, copies)
     width = state.lead.trial.points.shape[-1]
-    return dataclasses.replace(state, lead=nobody(clone, settings, width))
+    return dataclasses.replace(state, lead=undecided(clone, settings, width))
 
 
 @functools.partial(jax.jit, static_argnames=("settings", "moving"), donate_argnums=0)
@@ -218,8 +225,8 @@ def step(
 
     gauge, drift = measure(state.gauge, before, state.agent.actor, practised, settings)
     lead = state.lead
-    told = {"lead_since": settings.fresh * lead.since, "lead_earned": lead.earned,
-            "earned": lead.tried}  # fmt: skip
+    told = {"lead": lead.average, "lead_since": settings.fresh * lead.since,
+            "clone_earned": lead.clone_earned, "earned": lead.earned}  # fmt: skip
     state = dataclasses.replace(state, gauge=gauge)
     return state, Info(window=N, drift=drift, **judged, **played, **told)
 
@@ -286,9 +293,7 @@ def policy(
     """The policy player's steps, each on a batch relabelled by the reward of now."""
     config, tuning, k = settings.config, settings.tuning, state.k
     of_expert = round(config.demo_share * config.batch)
-    progress = (k / settings.K).astype(jnp.float32)
-    pace = 1 - (1 - config.final_rate) * progress
-    steps = settings.policy_steps
+    steps, slower = settings.policy_steps, pace(settings, k)
 
     def one(agent: Agent, step: tuple[Array, Array]) -> tuple[Agent, dict[str, Array]]:
         count, key = step
@@ -302,7 +307,7 @@ def policy(
         mu = discriminators.reward(logit, config.reward, state.terminates)
         if moving:
             agent, info = actor_critic.improve(
-                agent, batch, mu, tuning, pace, of_expert, key=improving
+                agent, batch, mu, tuning, slower, of_expert, key=improving
             )
             told = vars(info)
         else:
@@ -316,22 +321,34 @@ def policy(
     return dataclasses.replace(state, agent=agent), jax.tree.map(lambda x: x[-1], told)
 
 
+def pace(settings: Settings, k: Int[Array, ""] | int) -> Float32[Array, ""]:
+    """What is left of the actor's rate, and of the noise in practice, at iteration k."""
+    progress = jnp.asarray(k / settings.K, jnp.float32)
+    return 1 - (1 - settings.config.final_rate) * progress
+
+
 def hand_out(
     state: State, practised: Transitions, ended: Bool[Array, " fresh"], settings: Settings
 ) -> State:
     """The running average of the policies' weights, as the mixture of Cor. 4.9, for single iterates
-    jump about; and whether one that was tried takes the lead."""
+    jump about; whose turn it is to practise; and whether clone or average is handed out."""
     config, k = settings.config, state.k
     share = 1 / (1 + config.average * k.astype(jnp.float32))
     average = toward(state.average, state.agent.actor, share)
-    if not settings.trial:
-        lead = leads.follow(state.lead, average, k)
-    else:
+    turns, over = taking.after(
+        state.turns,
+        ended.reshape(-1, config.envs),
+        every=settings.audition,
+        longest=settings.trial,
+        heard=leads.heard(state.lead),
+    )
+    lead = state.lead
+    if settings.trial:
         lead = leads.review(
-            state.lead, average, discriminators.points(practised, config.absorbing), ended,
+            lead, state.turns, over, discriminators.points(practised, config.absorbing), ended,
             state.judge, state.terminates, k, reward=config.reward,
         )  # fmt: skip
-    return dataclasses.replace(state, average=average, lead=lead)
+    return dataclasses.replace(state, average=average, turns=turns, lead=lead)
 
 
 def measure(

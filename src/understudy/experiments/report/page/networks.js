@@ -4,8 +4,8 @@
   const PANELS = [
     ["Return", "return per episode", [["return", "handed out"], ["practice_return", "practice"]],
       "What the environment pays an episode: the policy that is handed out, without noise, and practice since the last mark, with it. Healthy: both climb to the expert’s, the dashed line; practice may fall now and then, what is handed out should not follow it down."],
-    ["Learned reward", "learned reward", [["lead_earned", "of the lead"], ["earned", "latest trial"]],
-      "What the discriminator of that moment pays an episode: in the trial by which the policy handed out took the lead, and in the latest one. A triangle: in a seed the lead changed hands. Healthy: the latest trial comes up to the lead’s, and the lead changes hands now and then."],
+    ["Learned reward", "learned reward", [["clone_earned", "the clone’s auditions"], ["earned", "the average’s"]],
+      "What the discriminator of that moment pays an episode: in the auditions of the clone, and in the average’s latest. Who earned more is handed out; a triangle: in a seed that changed. Healthy: the average comes up to the clone, passes it and stays above. Beside a good clone the two lines lie together."],
     ["Logits of the discriminator", "mean logit", [["expert_logit", "at the expert’s points"], ["agent_logit", "at those of practice"]],
       "How sure the discriminator is that a point is the expert’s, at the expert’s own and at those of the window. Healthy: the expert’s is above, by a few units at most, and both close in on nought; a gap that keeps growing is a discriminator that has won."],
     ["Q", "mean Q", [["q", "Q of the policy’s actions"]],
@@ -49,7 +49,7 @@
         line: { color: ink("soft"), dash: "dash", width: 1.5 }, hovertemplate: "%{y:.4~g}",
       });
     }
-    if (first === "lead_earned" && cell.leads.length) {
+    if (first === "clone_earned" && cell.leads.length) {
       const marks = cell.leads.flatMap(({ seed, since }) => since.map((n) => [n, seed]));
       const all = traces.flatMap((trace) => trace.y);
       const [low, high] = [Math.min(...all), Math.max(...all)];
@@ -61,7 +61,7 @@
     }
     draw(node, traces, layout(
       { title: { text: "interactions" }, range: [0, 1.02 * cell.x[cell.x.length - 1]], nticks: 6, ...whole },
-      { title: { text: axis } }, { hovermode: first === "lead_earned" ? "closest" : "x unified", ...(traces.filter((t) => t.name).length > 1 ? legend() : {}) }));
+      { title: { text: axis } }, { hovermode: first === "clone_earned" ? "closest" : "x unified", ...(traces.filter((t) => t.name).length > 1 ? legend() : {}) }));
   }
 
   function drawNetworks() {
