@@ -69,7 +69,8 @@ class ByHand:
                 points = [p for row in x for i, p in enumerate(row) if i in mine]
                 practice.append((points, sum(int(row[i]) for row in ended for i in mine)))
         auditioned, heard = False, self.heard  # as it was before this iteration
-        self.heard = len(self.practice["clone"]) >= self.longest
+        clone, average = (len(self.practice[who]) for who in ("clone", "average"))
+        self.heard = clone > average or clone >= self.longest
         for i, player in enumerate(self.player):
             self.ages[i] += 1
             if any(row[i] for row in ended) or self.ages[i] == self.longest:
@@ -299,8 +300,8 @@ def test_a_clone_begins_as_everybody():
 
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_what_a_run_tells_of_it(k):
-    """Every iteration ends an episode, and every episode is an audition: two are the clone's, until
-    it was heard, and the third the average's."""
+    """Every iteration ends an episode, and every episode is an audition; whose is next is decided
+    by what was heard an iteration ago."""
     config = dataclasses.replace(TINY, fresh=4, trial=4, audition=1, policy_steps=1,
                                  reward_steps=1, batch=4, points=4)  # fmt: skip
     settings = learner.resolve(config)

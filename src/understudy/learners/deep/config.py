@@ -54,7 +54,7 @@ class DeepConfig:
     audition: int = 4
     """After a clone, each so many episodes of practice one is played as it would be handed out,
     without noise; 0: none is, and the average of the newest is handed out unheard."""
-    trial: int = 1_000
+    trial: int = 3_000
     """Interactions of such episodes, the latest, by which clone and average are judged: handed out
     is who earned more of the learned reward in them. 0: as without auditions."""
     entropy: float | None = 0.02

@@ -2,8 +2,8 @@
 
 The newest policy explores, and now and then it falls. The running average of the newest is
 steadier, but what it would do is not known before it has done it. So both are auditioned: every few
-episodes a lane plays one of the clone, until a trial of it is complete, or of the average from then
-on, without noise (`turns`). What the average's latest auditions earned of the learned reward, an
+episodes a lane plays one of them without noise, the clone and the average in turns until a trial of
+the clone is complete, and the average from then on (`turns`). What the average's latest auditions earned of the learned reward, an
 episode, stands beside what the clone's did, both judged by the discriminator of now, and who earned
 more is handed out. Nothing is handed out for long that earns less than the clone, and it takes
 neither a critic's word, nor the environment's reward, nor a schedule.
@@ -67,8 +67,10 @@ def first(clone: Actor, *, iterations: int, fresh: int, width: int, alone: bool)
 
 
 def heard(state: Lead) -> Bool[Array, ""]:
-    """Whether a trial of the clone is complete."""
-    return state.known.count >= len(state.known.points) - 1
+    """Whether the clone was heard more than the average, or for a whole trial: then that one is
+    next."""
+    least = jnp.minimum(state.trial.count + 1, len(state.known.points) - 1)
+    return state.known.count >= least
 
 
 def handed(state: Lead, average: Actor) -> Actor:

@@ -48,8 +48,8 @@ def after(
     heard: Bool[Array, ""],
 ) -> tuple[Turns, Bool[Array, " lanes"]]:
     """The turns once this was practised, and those lanes in which one was over. A turn is an
-    episode, or `longest` iterations where none ends. Auditions are the clone's until it was
-    `heard`, and then the average's."""
+    episode, or `longest` iterations where none ends. An audition is the average's where the clone
+    was `heard`."""
     over = jnp.any(ended, axis=0) | (turns.age + 1 == longest)
     episodes = turns.episodes + over
     due = _player(episodes, every, jnp.where(heard, Player.AVERAGE, Player.CLONE))
