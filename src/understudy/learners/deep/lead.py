@@ -3,10 +3,11 @@
 The newest policy explores, and now and then it falls. The running average of the newest is
 steadier, but what it would do is not known before it has done it. So both are auditioned: every few
 episodes a lane plays one of them without noise, the clone and the average in turns until a trial of
-the clone is complete, and the average from then on (`turns`). What the average's latest auditions earned of the learned reward, an
-episode, stands beside what the clone's did, both judged by the discriminator of now, and who earned
-more is handed out. Nothing is handed out for long that earns less than the clone, and it takes
-neither a critic's word, nor the environment's reward, nor a schedule.
+the clone is complete, and the average from then on (`turns`). What the average's latest auditions
+earned of the learned reward, an episode, stands beside what the clone's did, both judged by the
+discriminator of now, and who earned more is handed out. Nothing is handed out for long that earns
+less than the clone, and it takes neither a critic's word, nor the environment's reward, nor a
+schedule.
 """
 
 import dataclasses
