@@ -17,6 +17,7 @@ from understudy.learners.deep.scaling import Scaling
 from understudy.learners.deep.turns import Player
 
 KEY = jax.random.key(0)
+LATEST = 2
 S, A, STEPS = 3, 2, 4  # an iteration has four steps of each lane
 TINY = DeepConfig(interactions=64, hidden=4, discriminator_hidden=4)
 
@@ -69,8 +70,10 @@ class ByHand:
                 points = [p for row in x for i, p in enumerate(row) if i in mine]
                 practice.append((points, sum(int(row[i]) for row in ended for i in mine)))
         auditioned, heard = False, self.heard  # as it was before this iteration
-        clone, average = (len(self.practice[who]) for who in ("clone", "average"))
-        self.heard = clone > average or clone >= self.longest
+        kept = {who: of[-self.longest - 1 :] for who, of in self.practice.items()}
+        times = {who: sum(n for _, n in of) for who, of in kept.items()}
+        enough = len(self.practice["clone"]) >= self.longest or times["clone"] >= LATEST
+        self.heard = enough or times["clone"] > times["average"]
         for i, player in enumerate(self.player):
             self.ages[i] += 1
             if any(row[i] for row in ended) or self.ages[i] == self.longest:
@@ -93,6 +96,10 @@ class ByHand:
             ends.insert(0, -1)  # one ended just before
         if len(practice) > len(latest) and ends:
             latest = latest[ends[0] + 1 :]
+        for i in range(len(latest) - 1, -1, -1):  # back from the end
+            if sum(n for _, n in latest[i + 1 :]) >= LATEST:
+                latest = latest[i + 1 :]
+                break
         points, episodes = zip(*latest, strict=True)
         return gained(self.judge, np.concatenate(points)).sum() / max(sum(episodes), 1)
 
@@ -110,10 +117,12 @@ def beginning(lanes, longest, every):
 
 @functools.partial(jax.jit, static_argnames=("every", "longest"))
 def reviewed(taken, state, x, ended, judge, k, *, every, longest):
-    after, over = turns.after(taken, ended, every=every, longest=longest, heard=lead.heard(state))
+    after, over = turns.after(
+        taken, ended, every=every, longest=longest, heard=lead.heard(state, latest=LATEST)
+    )
     flat = x.reshape(-1, S + A), ended.reshape(-1)
     return after, lead.review(state, taken, over, *flat, judge, jnp.asarray(False), k,
-                              reward="logit")  # fmt: skip
+                              reward="logit", latest=LATEST)  # fmt: skip
 
 
 @pytest.mark.parametrize("ends", [0.0, 0.02, 0.1, 0.5])
@@ -155,7 +164,7 @@ def test_a_tie_is_the_clones(judge):
             taken, state, np.ones((STEPS, 2, S + A), np.float32), np.ones((STEPS, 2), bool),
             still, jnp.int32(k), every=1, longest=4,
         )  # fmt: skip
-    assert (int(state.known.count), int(state.trial.count)) == (5, 3)  # both were heard
+    assert (int(state.known.count), int(state.trial.count)) == (2, 6)  # both were heard
     assert not state.average
     assert int(state.since) == 0
 

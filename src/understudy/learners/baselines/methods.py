@@ -36,7 +36,7 @@ FRESH = 8  # of the others, where the options leave it open
 _NO_DISCRIMINATOR = {
     "beta", "points", "reward_steps", "discriminator_hidden", "discriminator_rate", "loss",
     "reward", "penalty", "penalty_centre", "mixup", "spectral_norm", "anchor", "noise",
-    "audition", "trial",
+    "audition", "heard", "trial",
 }  # fmt: skip
 _CLONING = {"interactions", "hidden", "normalise", "marks", "episodes"}  # all that it reads
 UNUSED: dict[str, set[str]] = {

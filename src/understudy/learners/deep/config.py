@@ -54,9 +54,11 @@ class DeepConfig:
     audition: int = 4
     """After a clone, each so many episodes of practice one is played as it would be handed out,
     without noise; 0: none is, and the average of the newest is handed out unheard."""
+    heard: int = 3
+    """Episodes of each, the latest, by which clone and average are judged: handed out is who earned
+    more of the learned reward in them."""
     trial: int = 3_000
-    """Interactions of such episodes, the latest, by which clone and average are judged: handed out
-    is who earned more of the learned reward in them. 0: as without auditions."""
+    """Interactions of such episodes that are kept of each, and count at most. 0: as without."""
     entropy: float | None = 0.02
     """Weight of the policy's entropy; None: tuned as in SAC, to −1 per action dimension."""
     gamma: float = 0.98
@@ -161,9 +163,10 @@ PRESETS: dict[str, DeepConfig] = {
 def check_deep(config: DeepConfig) -> None:
     """Refuse what cannot be meant, by name."""
     most = 2**31 - 1
-    whole = ("interactions", "points", "fresh", "replay", "envs", "reward_steps", "policy_steps",
-             "batch", "anchor", "hidden", "discriminator_hidden", "clone_depth", "clone_steps",
-             "clone_least", "clone_most", "clone_batch", "marks", "episodes")  # fmt: skip
+    whole = ("interactions", "points", "fresh", "replay", "envs", "heard", "reward_steps",
+             "policy_steps", "batch", "anchor", "hidden", "discriminator_hidden", "clone_depth",
+             "clone_steps", "clone_least", "clone_most", "clone_batch", "marks",
+             "episodes")  # fmt: skip
     for name in whole:
         value = getattr(config, name)
         if value is not None and not 1 <= value <= most:

@@ -2,8 +2,8 @@
 
 The newest policy explores, and now and then it falls. The running average of the newest is
 steadier, but what it would do is not known before it has done it. So both are auditioned: every few
-episodes a lane plays one of them without noise, the clone and the average in turns until a trial of
-the clone is complete, and the average from then on (`turns`). What the average's latest auditions
+episodes a lane plays one of them without noise, the clone and the average in turns until the clone
+was heard often enough, and the average from then on (`turns`). What the average's latest auditions
 earned of the learned reward, an episode, stands beside what the clone's did, both judged by the
 discriminator of now, and who earned more is handed out. Nothing is handed out for long that earns
 less than the clone, and it takes neither a critic's word, nor the environment's reward, nor a
@@ -67,11 +67,12 @@ def first(clone: Actor, *, iterations: int, fresh: int, width: int, alone: bool)
     )
 
 
-def heard(state: Lead) -> Bool[Array, ""]:
-    """Whether the clone was heard more than the average, or for a whole trial: then that one is
+def heard(state: Lead, *, latest: int) -> Bool[Array, ""]:
+    """Whether the clone was heard more often than the average, or often enough: then that one is
     next."""
-    least = jnp.minimum(state.trial.count + 1, len(state.known.points) - 1)
-    return state.known.count >= least
+    ended, others = jnp.sum(state.known.episodes), jnp.sum(state.trial.episodes)
+    full = state.known.count >= len(state.known.points) - 1
+    return full | (ended > others) | (ended >= latest)
 
 
 def handed(state: Lead, average: Actor) -> Actor:
@@ -90,9 +91,10 @@ def review(
     k: Int[Array, ""],
     *,
     reward: RewardMap,
+    latest: int,
 ) -> Lead:
     """The lead after iteration k, in which this was practised in these turns; episodes `ended`
-    there, and some turns were `over`."""
+    there, and some turns were `over`. So many episodes count, the latest."""
     player = jnp.tile(turns.player, len(points) // len(over))  # step by step, lane by lane
     state = dataclasses.replace(
         state,
@@ -101,9 +103,9 @@ def review(
     )
 
     def decide(state: Lead) -> Lead:
-        clone = earned(state.known, judge, reward, terminates)
+        clone = earned(state.known, judge, reward, terminates, latest=latest)
         clone = jnp.where(state.known.count > 0, clone, -jnp.inf)
-        average = earned(state.trial, judge, reward, terminates)
+        average = earned(state.trial, judge, reward, terminates, latest=latest)
         better = average > clone
         return dataclasses.replace(
             state,
@@ -133,16 +135,24 @@ def note(
 
 
 def earned(
-    trial: Trial, judge: Discriminator, reward: RewardMap, terminates: Bool[Array, ""]
+    trial: Trial,
+    judge: Discriminator,
+    reward: RewardMap,
+    terminates: Bool[Array, ""],
+    *,
+    latest: int,
 ) -> Float32[Array, ""]:
-    """Learned reward an episode, of whole episodes if there are any; all as one, if none ended."""
+    """Learned reward an episode, of the latest whole episodes if there are any; all as one, if none
+    ended."""
     slots = len(trial.points)
     age = (trial.count - 1 - jnp.arange(slots)) % slots  # iterations since a slot was written
     # Unless it is as short as that, a trial may begin in the middle of an episode, which is left
     # out; where that is the only one, it counts.
     begun = jnp.max(jnp.where(trial.episodes > 0, age, 0))
     whole = (trial.count < slots) | (age < jnp.where(begun > 0, begun, slots - 1))
+    newer = jnp.sum(jnp.where(age[None] < age[:, None], trial.episodes[None], 0), axis=1)
+    counts = whole & (newer < latest)
     logit = judge(trial.points.reshape(-1, trial.points.shape[-1]))
     gained = discriminators.reward(logit, reward, terminates).reshape(trial.its.shape)
-    total = jnp.sum(jnp.where(trial.its & whole[:, None], gained, 0))
-    return total / jnp.maximum(jnp.sum(jnp.where(whole, trial.episodes, 0)), 1)
+    total = jnp.sum(jnp.where(trial.its & counts[:, None], gained, 0))
+    return total / jnp.maximum(jnp.sum(jnp.where(counts, trial.episodes, 0)), 1)

@@ -340,13 +340,13 @@ def hand_out(
         ended.reshape(-1, config.envs),
         every=settings.audition,
         longest=settings.trial,
-        heard=leads.heard(state.lead),
+        heard=leads.heard(state.lead, latest=config.heard),
     )
     lead = state.lead
     if settings.trial:
         lead = leads.review(
             lead, state.turns, over, discriminators.points(practised, config.absorbing), ended,
-            state.judge, state.terminates, k, reward=config.reward,
+            state.judge, state.terminates, k, reward=config.reward, latest=config.heard,
         )  # fmt: skip
     return dataclasses.replace(state, average=average, turns=turns, lead=lead)
 
