@@ -118,6 +118,12 @@ def test_a_world_of_words_is_shown_in_its_own(capsys):
     assert drawn.endswith("below\n")
 
 
+def test_what_the_keys_do_is_not_broken_into_lines(capsys):
+    below = " ".join(["[a] left"] * 40)
+    keys._show(World(Discrete(2), picture="S"), below)
+    assert below in capsys.readouterr().err
+
+
 def test_a_window_shows_the_picture_as_large_as_fits_in_480(monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     import pygame

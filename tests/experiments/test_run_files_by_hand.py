@@ -173,6 +173,19 @@ def test_what_cannot_be_accounted_for_is_damage(spoil, why, tmp_path):
     assert "metrics.jsonl" in {path.name for path in aside[0].iterdir()}
 
 
+def test_files_in_folders_are_moved_with_them_and_leave_no_empty_ones(tmp_path):
+    here, there = tmp_path / "run", tmp_path / "aside"
+    names = ["config.json", "demos/a/b/data.npz", "demos/note.txt"]
+    for name in [*names, "theirs/own.txt"]:
+        (here / name).parent.mkdir(parents=True, exist_ok=True)
+        (here / name).write_text(name)
+    run_files.move_aside(here, there, names)
+    assert sorted(str(path.relative_to(here)) for path in here.rglob("*")) == [
+        "theirs", "theirs/own.txt",
+    ]  # fmt: skip
+    assert {name: (there / name).read_text() for name in names} == {name: name for name in names}
+
+
 def test_another_run_is_left_alone(tmp_path):
     folder = begun(tmp_path / "run")
     other = {**REQUEST, "seed": 1}
