@@ -108,7 +108,7 @@ def begun():
 def test_what_a_run_begins_with(begun):
     settings, state = begun
     assert (int(state.k), bool(state.terminates)) == (0, False)
-    assert (int(state.lead.since), state.turns.player.tolist()) == (0, [1, 0])
+    assert (int(state.lead.since), state.turns.player.tolist()) == (0, [0, 0])
     assert (float(state.gauge.drift), float(state.gauge.error)) == (0, 1)
     assert state.window.segments.obs.shape == (2, 4, 3)
     assert state.window.segments.action.shape == (2, 4, 2)
