@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from understudy.demos.recording import acting, predicting, record
     from understudy.demos.writing import write as write_demos
     from understudy.envs.empty_room import empty_room
+    from understudy.envs.explore import explore
     from understudy.envs.registration import register as register_envs
     from understudy.experiments.training import Result, load_policy, train
     from understudy.learners.config import Config, VectorConfig
@@ -32,6 +33,7 @@ _HOME = {
     "VectorConfig": "understudy.learners.config:VectorConfig",
     "acting": "understudy.demos.recording:acting",
     "empty_room": "understudy.envs.empty_room:empty_room",
+    "explore": "understudy.envs.explore:explore",
     "from_arrays": "understudy.core.mdp:from_arrays",
     "from_function": "understudy.core.mdp:from_function",
     "imitate": "understudy.learners.finite:imitate",

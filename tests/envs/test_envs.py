@@ -216,8 +216,8 @@ def test_names_are_found_or_refused_with_a_hint():
         "FrozenLak-v1": "did you mean FrozenLake-v1",
         "EmptyRoom-3x4": "not square",
         "EmptyRoom-0x0": "from 2 to 1,000",
-        "CartPole-v1": "Discrete",
-        "Blackjack-v1": "both Discrete",
+        "Pendulum-v1": "needs them Discrete",
+        "Blackjack-v1": "sets no time limit",
         "NoSuchThing": "Unknown environment",
     }.items():
         with pytest.raises(UserError, match=names):

@@ -295,7 +295,7 @@ def test_a_program_in_32_bits_stays_so_and_learns_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("CartPole-v1", "--learner", "tables"), "needs both Discrete"),
+        (("Pendulum-v1", "--learner", "tables"), "needs them Discrete"),
         (("CartPole-v1", "--learner", "features"), "--features"),
         (("FrozenLake-v1", "--learner", "networks"), "no demonstrations of FrozenLake-v1"),
         (("CartPole-v1", "--learner", "oracle"), "invalid choice"),

@@ -34,7 +34,8 @@ class Train:
     """
 
     env: Positional[str]
-    """EmptyRoom-5x5 (any size), or the id of a discrete Gymnasium environment."""
+    """EmptyRoom-5x5 (any size), a task of MiniGrid's, or the id of a discrete Gymnasium
+    environment; NAME-layout3: one that does the same every time, reset with 3 and explored."""
     config: OmitArgPrefixes[Config] = field(default_factory=Config)
     learner: Learner = "auto"
     demos: str | None = None

@@ -26,6 +26,8 @@ ARROWS: dict[str, dict[str, int]] = {
     "FrozenLake": {"left": 0, "down": 1, "right": 2, "up": 3},
     "CliffWalking": {"up": 0, "right": 1, "down": 2, "left": 3},
     "Taxi": {"down": 0, "up": 1, "right": 2, "left": 3, "p": 4, "d": 5},
+    "MiniGrid": {"left": 0, "right": 1, "up": 2, "p": 3, "d": 4, "space": 5},
+    "BabyAI": {"left": 0, "right": 1, "up": 2, "p": 3, "d": 4, "space": 5},
     "CartPole": {"left": 0, "right": 1},
     "MountainCar": {"left": 0, "space": 1, "right": 2},
     "Acrobot": {"left": 0, "space": 1, "right": 2},

@@ -7,16 +7,19 @@ from typing import Any
 
 import gymnasium
 from gymnasium.spaces import Discrete
-from gymnasium.wrappers import TimeLimit
 
 from understudy.core.demonstrations import Demonstrations
 from understudy.core.errors import UserError
 from understudy.core.linear_mdp import LinearMDP, random_linear
 from understudy.core.mdp import MDP
-from understudy.envs import empty_room, making, sampled, toy_text
+from understudy.envs import empty_room, layouts, making, numbered, sampled, toy_text
+from understudy.envs.exploring import LONGEST, Told
+from understudy.envs.guard import plain
+from understudy.envs.layouts import Layout
+from understudy.envs.limits import time_limit
+from understudy.envs.numbered import Numbered
 
 LINEAR = re.compile(r"RandomLinear-d(\d+)(?:-seed(\d+))?")
-LONGEST = 10**6  # stages of a table
 ROOM = re.compile(r"(?:understudy/)?EmptyRoom-(\d+)x(\d+)(?:-v0)?")
 
 
@@ -28,11 +31,17 @@ class Task:
     note: str = ""
     linear: LinearMDP | None = None  # the features of `mdp`, where it has some
     first: tuple[int, int] = (0, 0)  # what the environment calls its first state and action
+    explored: str | None = None  # tells the states that were explored, and their order
 
 
-def find(name: str, *, horizon: int | None = None, seed: int = 0) -> Task:
-    """EmptyRoom of any size (`EmptyRoom-9x9`), a random linear MDP (`RandomLinear-d8`), or a
-    discrete Gymnasium environment by its id: from its P table where it has one, otherwise by
+def quiet(states: int) -> None:
+    """Nobody is told how far exploring is."""
+
+
+def find(name: str, *, horizon: int | None = None, seed: int = 0, told: Told = quiet) -> Task:
+    """EmptyRoom of any size (`EmptyRoom-9x9`), a random linear MDP (`RandomLinear-d8`), a task of
+    MiniGrid's or another environment of one layout (`MiniGrid-FourRooms-v0-layout3`), explored; or
+    a discrete Gymnasium environment by its id: from its P table where it has one, otherwise by
     sampling it with `seed`."""
     if horizon is not None and not 1 <= horizon <= LONGEST:
         raise UserError(f"The horizon is {horizon}; it must be from 1 to {LONGEST:,}.")
@@ -46,23 +55,36 @@ def find(name: str, *, horizon: int | None = None, seed: int = 0) -> Task:
         room = empty_room.empty_room(n, horizon=horizon)
         demos = empty_room.demonstrations(n, horizon=horizon)
         return Task(f"understudy/EmptyRoom-{n}x{n}-v0", room, demos)
-    with contextlib.closing(make(name)) as env:
-        return of_env(env, name, horizon=horizon, seed=seed)
+    layout = layouts.find(name)
+    if layout is None:
+        with contextlib.closing(make(name)) as env:
+            if not _to_explore(env, name):
+                return of_env(env, name, horizon=horizon, seed=seed)
+        layout = Layout(name)
+    with contextlib.closing(numbered.make(layout, horizon, told=told)) as env:
+        return of_numbered(env)
 
 
-def of_env(env: gymnasium.Env, name: str, *, horizon: int | None = None, seed: int = 0) -> Task:
-    """The table of a discrete environment: its own, or what sampling it with `seed` shows."""
-    if not isinstance(env.observation_space, Discrete) or not isinstance(
-        env.action_space, Discrete
-    ):
-        raise UserError(
-            f"Environment {name} has observations {env.observation_space} and actions "
-            f"{env.action_space}; the tabular learner needs both Discrete."
-        )
+def of_env(
+    env: gymnasium.Env, name: str, *, horizon: int | None = None, seed: int = 0, told: Told = quiet
+) -> Task:
+    """The table of an environment: its own; where it shows no states, by exploring its layout 0;
+    otherwise what sampling it with `seed` shows."""
+    if (known := numbered.inside(env)) is not None:
+        if horizon not in (None, known.found.horizon):
+            raise UserError(
+                f"{known.layout.name} was explored for episodes of {known.found.horizon:,} steps; "
+                f"leave the horizon of {horizon:,} out, or explore it with that one."
+            )
+        return of_numbered(known)
+    if _to_explore(env, name):
+        return of_numbered(numbered.number(env, Layout(name), horizon, told=told))
     horizon = horizon or time_limit(env)
     if horizon is None:
         raise UserError(f"Environment {name} sets no time limit; give one (--horizon).")
-    first = int(env.observation_space.start), int(env.action_space.start)
+    states: Any = env.observation_space
+    actions: Any = env.action_space
+    first = int(states.start), int(actions.start)
     if toy_text.table_of(env) is not None:
         return Task(name, toy_text.from_env(env, horizon=horizon), first=first)
     found = sampled.from_samples(env, horizon=horizon, seed=seed)
@@ -73,13 +95,29 @@ def of_env(env: gymnasium.Env, name: str, *, horizon: int | None = None, seed: i
     return Task(name, found.mdp, note=note, first=first)
 
 
-def time_limit(env: gymnasium.Env) -> int | None:
-    """Where its episodes are cut off: by its spec, or by a wrapper."""
-    while isinstance(env, gymnasium.Wrapper):
-        if isinstance(env, TimeLimit):
-            return env._max_episode_steps
-        env = env.env
-    return env.spec.max_episode_steps if env.spec else None
+def of_numbered(env: Numbered) -> Task:
+    """The table of an environment that was explored."""
+    space: Any = env.action_space
+    found = env.found
+    note = f"explored {found.states:,} states; every episode has layout {env.layout.seed}"
+    first = 0, int(space.start)
+    return Task(env.layout.name, env.mdp, note=note, first=first, explored=found.fingerprint())
+
+
+def shows_states(env: gymnasium.Env) -> bool:
+    """Whether it is for tables: its observations are states, or it is a task of MiniGrid's."""
+    id = env.spec.id if env.spec else ""
+    return isinstance(env.observation_space, Discrete) or layouts.find(id) is not None
+
+
+def _to_explore(env: gymnasium.Env, name: str) -> bool:
+    """Whether what it shows is no state; a table of it has those that its simulator holds."""
+    if not isinstance(env.action_space, Discrete):
+        raise UserError(
+            f"Environment {name} has actions {plain(env.action_space)}; the tabular learner needs "
+            f"them Discrete."
+        )
+    return not isinstance(env.observation_space, Discrete)
 
 
 def room_size(name: str) -> int | None:
@@ -95,6 +133,8 @@ def room_size(name: str) -> int | None:
 
 def make(name: str, *, horizon: int | None = None, render_mode: str | None = None) -> gymnasium.Env:
     """`gymnasium.make`, with rooms of any size, behind a guard, and with errors that help."""
+    if (layout := layouts.find(name)) is not None:
+        return numbered.make(layout, horizon, render_mode=render_mode)
     drawn: dict[str, Any] = {} if render_mode is None else {"render_mode": render_mode}
     if (n := room_size(name)) is not None:
         return making.make("understudy/EmptyRoom-v0", size=n, horizon=horizon, **drawn)

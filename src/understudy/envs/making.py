@@ -17,12 +17,15 @@ from gymnasium.wrappers import FlattenObservation
 
 from understudy.core import extras
 from understudy.core.errors import UserError
+from understudy.envs import layouts
 from understudy.envs.guard import Guard, calling, first_line, plain
 from understudy.envs.registration import ROOMS, SPECS
 
 
 def continuous(name: str) -> bool:
     """Whether `name` is an environment whose observations are not a list of states."""
+    if layouts.find(name) is not None:
+        return False
     known = name in gymnasium.registry or name in SPECS or ":" in name
     if not known:
         return False
@@ -35,6 +38,13 @@ def make(name: str, **options: Any) -> gymnasium.Env:
     seen as a dictionary or a tuple is made a vector, where Gymnasium knows how."""
     with _explained(name):
         return guarded_vectors(_make(name, **options), name)
+
+
+def bare(name: str, **options: Any) -> gymnasium.Env:
+    """The same as it is: no guard, no vector, and no checks of Gymnasium's."""
+    with _explained(name):
+        layouts.register(name)
+        return _make(name, disable_env_checker=True, **options)
 
 
 def again(spec: EnvSpec, name: str, **options: Any) -> gymnasium.Env:

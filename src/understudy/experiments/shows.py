@@ -11,7 +11,7 @@ from gymnasium.spaces import Discrete
 
 from understudy.core.errors import UserError
 from understudy.demos import rollout
-from understudy.envs import catalog
+from understudy.envs import catalog, numbered
 from understudy.envs.guard import calling
 from understudy.experiments import runs, train_features, train_networks, train_tables
 from understudy.learners import vectors
@@ -51,6 +51,8 @@ def of_a_table(run: Path, seed: int, seconds: int, env: str | None) -> Show:
     rng = np.random.default_rng(seed)
     with contextlib.closing(catalog.make(request["env"], horizon=len(pi))) as plain:
         states, actions = plain.observation_space, plain.action_space
+        if (known := numbered.inside(plain)) is not None:
+            train_tables.refuse_renumbered(run, request, catalog.of_numbered(known))
     if not (isinstance(states, Discrete) and isinstance(actions, Discrete)):
         raise UserError(f"Environment {request['env']} is not discrete, but the run's policy is.")
     if actions.n != pi.shape[2] or states.n > pi.shape[1]:

@@ -70,7 +70,7 @@ class StoredRun:
     @property
     def asked(self) -> dict[str, Any]:
         """The request beside environment, seed and config; what only some requests have is None."""
-        apart = ("env", "seed", "config", *YOUNGER)
+        apart = ("env", "seed", "config", "explored", *YOUNGER)  # explored: of the environment
         flat = {k: v for k, v in self.request.items() if k not in apart}
         return {"method": None, "thin": None} | flat
 

@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,8 @@ def train(
     """Learn, write the run's folder, and return its summary. With `restart`, what the folder holds
     of this run is moved aside first."""
     check_seed(seed)
-    task = catalog.find(env, horizon=horizon, seed=seed)
+    with exploring(env) as told:
+        task = catalog.find(env, horizon=horizon, seed=seed, told=told)
     shown = choose_expert(task, asked, seed=seed)
     where = with_features(task, features)
     named: dict[str, Any] = dataclasses.asdict(asked)
@@ -100,9 +101,19 @@ def train(
     )
 
 
+@contextlib.contextmanager
+def exploring(env: str) -> Iterator[Callable[[int], object]]:
+    """A bar that appears where there is exploring to tell of."""
+    with console.bar() as bar:
+        states = bar.add_task(f"exploring {env}, states", total=None, visible=False)
+        yield lambda n: bar.update(states, completed=n, visible=True)
+
+
 def request(task: catalog.Task, config: Config, seed: int, **named: Any) -> dict[str, Any]:
     """The run's identity."""
-    ordered = {"env": task.name, "horizon": task.mdp.horizon, "seed": seed}
+    ordered: dict[str, Any] = {"env": task.name, "horizon": task.mdp.horizon, "seed": seed}
+    if task.explored is not None:
+        ordered["explored"] = task.explored
     features = {name: named.pop(name) for name in ("features", "rewards") if name in named}
     return {"kind": KIND, **ordered, **named, "config": dataclasses.asdict(config), **features}
 
@@ -234,7 +245,11 @@ def evaluate(
     check_seed(seed)
     request, pi = load(run)
     request["env"] = runs.playable(run, request["env"], env)
-    task = catalog.find(request["env"], horizon=request["horizon"], seed=request["seed"])
+    with exploring(request["env"]) as told:
+        task = catalog.find(
+            request["env"], horizon=request["horizon"], seed=request["seed"], told=told
+        )
+    refuse_renumbered(run, request, task)
     if pi.shape != task.mdp.shape:
         raise UserError(f"The policy has shape {pi.shape}, {task.name} has {task.mdp.shape}.")
     exact = float(mdps.value(task.mdp, jnp.asarray(pi), task.mdp.reward))
@@ -253,6 +268,16 @@ def evaluate(
         "sampled_std": float(played.std()),
         "seed": seed,
     }
+
+
+def refuse_renumbered(run: Path, request: Mapping[str, Any], task: catalog.Task) -> None:
+    """A policy of numbered states means nothing where they are numbered otherwise."""
+    if (learned := request.get("explored")) not in (None, task.explored):
+        raise UserError(
+            f"The run {run} learned in other states than {task.name} has now ({learned!r:.40}, and "
+            f"now {task.explored!r:.40}); name its own environment, or train again if the code of "
+            f"that has changed since."
+        )
 
 
 def load(run: Path) -> tuple[dict[str, Any], np.ndarray]:

@@ -10,7 +10,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from gymnasium.spaces import Discrete
 
 from understudy.core.demonstrations import Demonstrations
 from understudy.core.errors import UserError
@@ -137,7 +136,7 @@ def _kind(env: Any, config: AnyConfig | None, features: str | None) -> Kind:
     if isinstance(env, str):
         return kinds.of_env(env, features)
     with contextlib.closing(given(env).make(None)) as world:
-        if isinstance(world.observation_space, Discrete):
+        if catalog.shows_states(world):
             return TABLES
     return NETWORKS if features is None else FEATURES
 

@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw, ImageFont
 from understudy.core import extras
 from understudy.core.errors import UserError
 from understudy.core.precision import double
-from understudy.envs import catalog, making
+from understudy.envs import catalog, layouts, making, world_state
 from understudy.envs.guard import calling, first_line, guarded
 from understudy.experiments import console, kinds, store
 from understudy.learners.seeds import check_seed
@@ -116,12 +116,25 @@ def rendered(env: str, horizon: int | None) -> gymnasium.Env:
         spec, drawn = plain.spec, "rgb_array" in (plain.metadata.get("render_modes") or [])
     if spec is None or not drawn:
         raise UserError(f"Environment {env} cannot be watched: it does not render pictures.")
+    if layouts.find(env) is not None:
+        world = catalog.make(env, horizon=horizon, render_mode="rgb_array")
+        draw_larger(world)
+        return world
     options: dict[str, Any] = {}
     if (n := catalog.room_size(env)) is not None:  # MiniGrid's tiles, of a size that fits
         options["tile_size"] = max(-(-LEAST // (n + 2)), 4)
     if "gymnasium.envs.mujoco" in str(spec.entry_point):
         options["camera_name"] = "track"  # or whoever runs runs out of the picture
     return making.again(spec, env, render_mode="rgb_array", disable_env_checker=True, **options)
+
+
+def draw_larger(world: gymnasium.Env) -> None:
+    """MiniGrid's tiles of a size that fits, none of them highlighted: the policy sees all."""
+    drawn: Any = world.unwrapped
+    if world_state.cells(world):
+        short, long = sorted((drawn.width, drawn.height))
+        drawn.tile_size = max(min(-(-LEAST // short), MOST // long), 4)
+        drawn.highlight = False
 
 
 def frame(world: gymnasium.Env, env: str) -> Image.Image:
