@@ -47,8 +47,8 @@ def imitation(
             return newest
         if config.noise and not border.discrete:  # a choice from a list explores by itself
             left = learner.pace(settings, n // settings.fresh)
-            noise = left * config.noise * np.asarray(turns.boldness(state.turns))
-            newest = acting.straying(newest, straying, n, np.float32(noise))
+            noise = np.asarray(left * config.noise * turns.boldness(state.turns), np.float32)
+            newest = acting.straying(newest, straying, n, noise)
         player = np.asarray(state.turns.player)[:, None]
         if not player.any():
             return newest
