@@ -436,3 +436,16 @@ def test_the_last_policy_is_handed_out_where_asked_for_and_at_the_start():
     np.testing.assert_allclose(mixed.last_returns, last.returns, atol=1e-12)
     assert mixed.returns[0, 0] == last.returns[0, 0]  # nothing has acted yet: π⁰
     assert np.isfinite(mixed.returns).all()
+
+
+def test_what_demonstrations_can_be_off_by_is_the_sum_of_what_they_have_too_much():
+    """On the box sup ⟨μ, x⟩ is the sum of x where it is positive; a stationary reward adds the
+    stages up first."""
+    rng = np.random.default_rng(5)
+    shown = np.abs(np.asarray(EXPERT) + 0.1 * rng.normal(size=EXPERT.shape))
+    problem = Problem(MDP, jnp.asarray(shown), truth=jnp.asarray(EXPERT))
+    off = shown - np.asarray(EXPERT)
+    for stationary, x in ((False, off), (True, off.sum(axis=0))):
+        told = float(loop.misshown(problem, stationary=stationary))
+        assert told == pytest.approx(np.maximum(x, 0).sum(), rel=1e-9)
+    assert float(loop.misshown(Problem(MDP, EXPERT), stationary=False)) == 0

@@ -501,3 +501,10 @@ def test_an_end_is_a_state_of_its_own():
     border = scaling.of_spaces(absorbing.Absorbing(Clock(5, 2, True)), "Clock")
     border = scaling.standardised(border, np.concatenate(same.observations), absorbing=True)
     assert (border.mean[-1], border.std[-1]) == (0, 1)  # the last number is a bit
+
+
+@pytest.mark.parametrize(("K", "width", "A"), [(1, 1.0, 2), (100, 3.0, 4), (50, 2.0, 1)])
+def test_twice_what_players_that_adapt_are_surprised_by(K, width, A):
+    """2R (√(K log A) + 2), two actions at least."""
+    expected = 2 * width * (sqrt(K * log(max(A, 2))) + 2)
+    assert bounds.adaptive_players(K, width, A) == pytest.approx(expected)
