@@ -21,7 +21,7 @@ from understudy.experiments import stored_runs
 from understudy.experiments.comparison import share
 from understudy.experiments.figures import drawing
 
-HANDED, PRACTICE, CLONE = "#D55E00", "#0072B2", "#009E73"
+HANDED, PRACTICE, CLONE, AVERAGE = "#D55E00", "#0072B2", "#009E73", "#CC79A7"
 
 
 def main() -> None:
@@ -58,7 +58,7 @@ def draw(column: Any, run: stored_runs.StoredRun) -> None:
     heard = [row for row in rows if row.get("earned")]
     x = [row["interactions"] for row in heard]
     below.plot(x, [row["clone_earned"] for row in heard], color=CLONE, lw=1, ls="--", label="clone")
-    below.plot(x, [row["earned"] for row in heard], color=HANDED, label="average")
+    below.plot(x, [row["earned"] for row in heard], color=AVERAGE, label="average")
     judged = [row for row in rows if "lead" in row]
     for before, after in itertools.pairwise(judged):
         if after["lead"] != before["lead"]:
