@@ -14,6 +14,7 @@ from understudy.learners.deep import acting, checkpoint, scaling
 from understudy.learners.deep.config import ExpertConfig
 
 BARS = {
+    "Acrobot-v1": -100,
     "CartPole-v1": 500,
     "HalfCheetah-v5": 11_000,
     "Hopper-v5": 3_300,
