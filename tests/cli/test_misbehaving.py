@@ -112,21 +112,25 @@ def drawing():
 
 @contextlib.contextmanager
 def watched(limit=HANG):
-    """No more than so many seconds, and nothing on stdout."""
+    """No more than so many seconds of work, nor many times that of waiting, for other programs may
+    be at work; and nothing on stdout."""
     hung, said = [], io.StringIO()
 
     def late(*_):
         hung.append(True)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(limit)
+    before = {each: signal.signal(each, late) for each in (signal.SIGALRM, signal.SIGPROF)}
+    signal.alarm(10 * limit)
+    signal.setitimer(signal.ITIMER_PROF, limit)
     try:
         with contextlib.redirect_stdout(said):
             yield
     finally:
         signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        for each, handler in before.items():
+            signal.signal(each, handler)
         assert not hung, "it hangs"
     assert not said.getvalue()
 

@@ -17,7 +17,7 @@ from understudy.experiments.report import judged
 from understudy.experiments.sweeps import networks
 from understudy.learners.baselines import methods
 from understudy.learners.config import Config, check
-from understudy.learners.deep import clone, learner
+from understudy.learners.deep import learner
 from understudy.learners.deep.config import PRESETS, check_deep
 from understudy.learners.deep.executed import executed
 
@@ -170,10 +170,9 @@ def test_networks_are_compared_end_to_end(tmp_path, monkeypatch):
     in the document and on the page."""
     small = dataclasses.replace(
         PRESETS["fast"], hidden=8, discriminator_hidden=8, batch=16, points=16, policy_steps=1,
-        reward_steps=1, marks=2, episodes=2, warmup=16, trial=16,
+        reward_steps=1, marks=2, episodes=2, warmup=16, trial=16, clone_least=20, clone_most=20,
     )  # fmt: skip
     monkeypatch.setitem(PRESETS, "fast", small)
-    monkeypatch.setattr(clone, "STEPS", (20, 20))
     monkeypatch.setattr(networks, "work", in_this_process)
     document = compare.compare(
         "Pendulum-v1", ["understudy", "scratch", "bc", "iq-learn"], budget=48, seeds=2,

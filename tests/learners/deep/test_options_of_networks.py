@@ -224,6 +224,7 @@ def test_options_that_would_change_nothing_are_refused():
         with pytest.raises(UserError, match=f"--penalty changes nothing with --method {method}"):
             methods.check_used(method, changed)
     methods.check_used("bc", dataclasses.replace(PRESETS["fast"], hidden=7, marks=3))
+    methods.check_used("bc", dataclasses.replace(PRESETS["fast"], clone_depth=2, clone_most=9))
 
 
 # --- made definite -------------------------------------------------------------------------------

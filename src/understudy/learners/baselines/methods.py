@@ -38,9 +38,12 @@ _NO_DISCRIMINATOR = {
     "reward", "penalty", "penalty_centre", "mixup", "spectral_norm", "anchor", "noise",
     "audition", "heard", "trial",
 }  # fmt: skip
-_CLONING = {"interactions", "hidden", "normalise", "marks", "episodes"}  # all that it reads
+_OPTIONS = {field.name for field in dataclasses.fields(DeepConfig)}
+_CLONING = {"interactions", "hidden", "normalise", "marks", "episodes"} | {
+    name for name in _OPTIONS if name.startswith("clone_")
+}  # all that it reads
 UNUSED: dict[str, set[str]] = {
-    "bc": {field.name for field in dataclasses.fields(DeepConfig)} - _CLONING,
+    "bc": _OPTIONS - _CLONING,
     "sqil": _NO_DISCRIMINATOR,
     "iq-learn": _NO_DISCRIMINATOR,
 }
