@@ -354,11 +354,6 @@ def test_stdout_is_the_documents(tmp_path):
     assert all(f"{by}\n" in done.stderr for by in ("imported", "made", "system", "process"))
 
 
-def hear_ctrl_c():
-    """What a shell starts in the background is deaf to it, and its children inherit that."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def test_ctrl_c_is_heard_where_python_loses_it(tmp_path):
     deaf = (
         "import time\nfrom understudy.cli import interrupts\ninterrupts.PATIENCE = 0.3\n"
@@ -367,9 +362,8 @@ def test_ctrl_c_is_heard_where_python_loses_it(tmp_path):
         "        except KeyboardInterrupt: pass"
     )
     going = subprocess.Popen(
-        [sys.executable, "-c", deaf], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        preexec_fn=hear_ctrl_c,
-    )  # fmt: skip
+        [sys.executable, "-c", deaf], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     assert going.stdout.readline() == "ready\n"
     going.send_signal(signal.SIGINT)
     _, error = going.communicate(timeout=10)
@@ -382,7 +376,6 @@ def test_ctrl_c_in_the_first_seconds(tmp_path):
             [sys.executable, "-m", "understudy", "train", "EmptyRoom-9x9", "--interactions",
              "9000000", "--out", str(i)],
             cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            preexec_fn=hear_ctrl_c,
         )  # fmt: skip
         time.sleep(moment)
         going.send_signal(signal.SIGINT)
