@@ -35,7 +35,9 @@ from understudy.learners.deep.config import PRESETS
 
 S, A = 17, 6  # HalfCheetah
 # A fixed entropy in both, π_old renewed in both, and no terms of the warm start.
-CONFIG = dataclasses.replace(PRESETS["fast"], entropy=0.05, warm_start="none", cloning=0.0, trial=0)
+CONFIG = dataclasses.replace(
+    PRESETS["fast"], entropy=0.05, warm_start="none", cloning=0.0, audition=0
+)
 SETTINGS = learner.resolve(CONFIG)
 TUNING = SETTINGS.tuning
 

@@ -212,7 +212,7 @@ def test_practice_is_scaled_once_and_cuts_are_no_ends():
         return gymnasium.make("CartPole-v1", max_episode_steps=3)
 
     collector = Collector(make, border, lanes=1, seed=5, name="CartPole-v1")
-    got = collector.practise(lambda obs: np.array([[0.0, 1.0]], np.float32), 6)
+    got = collector.practise(lambda obs, _: np.array([[0.0, 1.0]], np.float32), 6)
     collector.close()
     raw, after = [], []
     with make() as world:

@@ -123,7 +123,7 @@ def test_the_docs_state_what_is_executed_by_default():
 
 
 def test_what_is_executed_follows_the_lanes_and_is_not_what_was_asked():
-    assert executed_of("scratch", envs=2).policy_steps == 6 / 16
+    assert executed_of("scratch", envs=2).policy_steps == 12 / 16
     assert executed_of("understudy", policy_steps=None).policy_steps == 1
 
 
@@ -170,7 +170,7 @@ def test_networks_are_compared_end_to_end(tmp_path, monkeypatch):
     in the document and on the page."""
     small = dataclasses.replace(
         PRESETS["fast"], hidden=8, discriminator_hidden=8, batch=16, points=16, policy_steps=1,
-        reward_steps=1, marks=2, episodes=2, warmup=16, trial=16, clone_least=20, clone_most=20,
+        reward_steps=1, marks=2, episodes=2, warmup=16, clone_least=20, clone_most=20,
     )  # fmt: skip
     monkeypatch.setitem(PRESETS, "fast", small)
     monkeypatch.setattr(networks, "work", in_this_process)

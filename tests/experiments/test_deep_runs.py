@@ -86,7 +86,7 @@ def test_it_solves_a_tiny_continuous_task(demos, tmp_path):
     config = DeepConfig(
         interactions=1_200, marks=2, hidden=32, discriminator_hidden=32, batch=64, points=64,
         gamma=0.9, warmup=160, actor_rate=3e-3, critic_rate=3e-3, discriminator_rate=1e-3,
-        average=0.05, warm_start="none", demo_share=0.25, trial=0,
+        average=0.05, warm_start="none", demo_share=0.25, audition=0,
     )  # fmt: skip
     summary = learn("probe:Point", demos, tmp_path / "run", config)
     start = runs_rows(tmp_path / "run")[0]["return"]
@@ -187,9 +187,7 @@ def stopping(monkeypatch, at):
         pytest.param("probe:Point", {}, marks=SLOW),
         pytest.param("Pendulum-v1", {"envs": 2}, marks=SLOW),
         pytest.param("CartPole-v1", {"absorbing": True}, marks=SLOW),
-        pytest.param(
-            "HalfCheetah-v5", {"warm_start": "clone", "warmup": 40, "trial": 40}, marks=SLOW
-        ),
+        pytest.param("HalfCheetah-v5", {"warm_start": "clone", "warmup": 40}, marks=SLOW),
     ],
     ids=["custom", "two-lanes", "discrete-absorbing", "mujoco-cloned"],
 )

@@ -443,7 +443,7 @@ def practising(seed=0, steps=7):
     border = scaling.Scaling(*np.float32([[0] * 3, [1] * 3]), *ends, discrete=True)
     collector = Collector(lambda: next(making), border, lanes=2, seed=seed, name="Clock")
 
-    def act(obs):  # by number and time
+    def act(obs, episodes):  # by number and time
         return np.eye(2, dtype=np.float32)[(obs[:, 0] + obs[:, 2]).astype(int) % 2]
 
     return worlds, collector, collector.practise(act, steps)

@@ -140,8 +140,12 @@ def soft_actor_critic(
 
     def act(state: sac.State, n: int) -> Act:
         if n >= config.explore or networks is not None:
-            return acting.sampling(state.agent.actor, state.key, n)
-        return acting.exploring(A, state.key, n, discrete=border.discrete, hold=config.hold)
+            practised = acting.sampling(state.agent.actor, state.key, n)
+        else:
+            practised = acting.exploring(
+                A, state.key, n, discrete=border.discrete, hold=config.hold
+            )
+        return lambda obs, episodes: practised(obs)
 
     def step(
         state: sac.State, practised: dict[str, np.ndarray], n: int

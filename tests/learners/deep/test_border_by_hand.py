@@ -223,7 +223,7 @@ def collector(worlds, **options):
     return Collector(lambda: next(making), ONE, **given)
 
 
-def still(obs):
+def still(obs, episodes):
     return np.zeros((len(obs), 1), np.float32)  # in the middle of [−1, 3]: one up
 
 
@@ -290,7 +290,7 @@ def test_a_world_that_comes_elsewhere_is_refused(spoilt, how):
 
 def test_an_action_of_nan_ends_practice():
     with pytest.raises(Diverged, match="became NaN"):
-        collector([World()]).practise(lambda obs: np.full((1, 1), np.nan, np.float32), 1)
+        collector([World()]).practise(lambda obs, episodes: np.full((1, 1), np.nan, np.float32), 1)
 
 
 def test_worlds_are_closed():
@@ -324,7 +324,7 @@ def test_episodes_are_played_side_by_side_to_their_ends():
     assert shown.returns.tolist() == [30, 21, 24]
     assert shown.terminated == [True, True, True]
     assert seen == [(3, 2)] * 4
-    cut = evaluator(still, seed=4)
+    cut = evaluator(lambda obs: still(obs, None), seed=4)
     assert cut.terminated == [False] * 3
     assert [world.seeds[-1] for world in worlds] == [4, 5, 6]
     evaluator.close()

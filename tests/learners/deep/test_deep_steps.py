@@ -117,14 +117,14 @@ def off(weights, s, a, discrete):
     return -(u * np.log(mode) + (1 - u) * np.log(1 - mode)).sum(-1)
 
 
-def cost(batch, old, critic, noise, *, kl, alpha, cloning=0.0, of_expert=1):
-    """The actor's, Eq. 3, a function of its weights; the last points are the expert's."""
-    s, shown = np.asarray(batch.obs, np.float64), np.asarray(batch.action, np.float64)
+def cost(batch, old, critic, noise, *, kl, alpha, cloning, hint):
+    """The actor's, Eq. 3, a function of its weights; the hint is actions and their weights."""
+    s, shown, weight = (np.asarray(x, np.float64) for x in (batch.obs, *hint))
 
     def of(w):
         a, log, p = options(w, s, noise)
         gained = np.minimum(*twins(critic, s, a)) - alpha * log
-        missed = off(w, s[-of_expert:], shown[-of_expert:], noise is None).mean()
+        missed = (weight * off(w, s, shown, noise is None)).sum()
         far = kl * divergence(w, old, s, noise is None) + cloning * missed
         return far - (p * gained).sum(0).mean()
 
@@ -200,19 +200,24 @@ def test_a_step_of_the_critics_and_of_their_targets(discrete):
 
 @BOTH
 def test_a_step_of_the_actor_and_of_the_temperature(discrete):
-    """Half a step; the last two of seven points are the expert's."""
+    """Half a step; the last two of seven points are the expert's, a clone has a word at others."""
     agent, batch, _, noise = staged(discrete)
     actor, old, critic = map(weights, (agent.actor, agent.anchor, agent.critic))
-    half = step(actor_critic.ascend, pace=0.5, of_expert=2)
+    weight = np.float32([0.1, 0, 0.3, 0.2, 0, 0.5, 0.5])
+    said = jnp.asarray(batch.action)[::-1]
+    hint = said, weight
+    half = step(lambda *args, **keys: actor_critic.ascend(
+        *args, pace=0.5, hint=actor_critic.Hint(said, jnp.asarray(weight), 2), **keys
+    ))  # fmt: skip
     after, info = half(agent, batch, jnp.float32(5), key=KEY)
-    of = cost(batch, old, critic, noise, kl=0.7, alpha=0.4, cloning=0.6, of_expert=2)
+    of = cost(batch, old, critic, noise, kl=0.7, alpha=0.4, cloning=0.6, hint=hint)
     stepped(actor, after.actor, after.actor_moments, of, 0.5 * 0.01)
     a, log, p = options(actor, np.asarray(batch.obs, np.float64), noise)
     q, other = twins(critic, np.asarray(batch.obs, np.float64), a)
     assert 0 < np.mean(q < other) < 1  # so that the least is neither twin
     entropy = -(p * log).sum(0).mean()
     apart = divergence(actor, old, np.asarray(batch.obs, np.float64), discrete)
-    shown = (np.asarray(x, np.float64)[-2:] for x in (batch.obs, batch.action))
+    shown = (np.asarray(x, np.float64)[-2:] for x in (batch.obs, said))
     missed = off(actor, *shown, discrete).mean()
     known = 5, (p * np.minimum(q, other)).sum(0).mean(), apart, entropy, missed
     told = info.critic_loss, info.q, info.kl, info.entropy, info.missed
@@ -249,7 +254,7 @@ CONFIG = DeepConfig(
     interactions=10, window="1", fresh=1, replay=1, points=4, batch=4, demo_share=0.25, hidden=4,
     discriminator_hidden=8, reward_steps=1, policy_steps=1, actor_rate=0.01, critic_rate=0.02,
     discriminator_rate=0.03, final_rate=0.5, gamma=0.8, tau=0.3, kl=0.7, anchor=2, entropy=0.4,
-    average=0.5, penalty=0.0, cloning=0.6, trial=0, warm_start="none", absorbing=True,
+    average=0.5, penalty=0.0, cloning=0.6, audition=0, warm_start="none", absorbing=True,
 )  # fmt: skip
 
 
@@ -309,7 +314,10 @@ def test_an_iteration_by_hand(k):
     before = actor if k == 7 else anchor  # it is renewed before the first step, the third …
     for old, kept in zip(before, weights(after.agent.anchor), strict=True):
         np.testing.assert_array_equal(old, kept)
-    of = cost(batch, before, weights(after.agent.critic), None, kl=0.7, alpha=0.4, cloning=0.6)
+    hint = batch.action, [0, 0, 0, 1]  # the expert's own action, where there is no clone
+    of = cost(
+        batch, before, weights(after.agent.critic), None, kl=0.7, alpha=0.4, cloning=0.6, hint=hint
+    )
     rate = 0.01 * (1 - 0.5 * k / 10)  # half of it is left at the end, after ten
     stepped(actor, after.agent.actor, after.agent.actor_moments, of, rate)
     share = 1 / (1 + 0.5 * k)
@@ -320,6 +328,35 @@ def test_an_iteration_by_hand(k):
     assert float(info.drift) == pytest.approx(np.abs(p - q).sum() / 2, rel=1e-3)
     assert (int(info.window), int(after.k), after.window.label.tolist()) == (1, k, [k - 1])
     assert bool(after.terminates)
+
+
+@pytest.mark.parametrize("left", [1.0, 0.25])
+@pytest.mark.parametrize("absorbing", [False, True])
+def test_near_the_expert_the_clone_has_a_word(left, absorbing):
+    """Five points of practice, where it weighs what the discriminator makes of its action there, up
+    to one, and two of the expert, whose own actions count."""
+    config = dataclasses.replace(CONFIG, warm_start="clone", absorbing=absorbing)
+    settings, state = begun(config)
+    state = eqx.tree_at(lambda s: s.lead.clone, state, state.average)
+    state = eqx.tree_at(lambda s: s.judge, state, jax.tree.map(lambda x: 3 * x, state.judge))
+    batch, clone = points(7), weights(state.average)
+    found, held = learner.known(state, batch, 2, jnp.float32(left), settings)
+    s = np.asarray(batch.obs, np.float64)
+    out = net(clone, s)
+    said = np.eye(A)[out.argmax(-1)]
+    there = np.concatenate([s, said * (1 - s[:, -1:]) if absorbing else said], axis=-1)
+    near = left * np.minimum(1, np.exp(net(weights(state.judge), there)[:, 0]))
+    assert np.ptp(near) > 0.1 * left
+    np.testing.assert_allclose(found.weight[:5], near[:5] / 7, rtol=1e-4)
+    np.testing.assert_allclose(found.weight[5:], 1 / 2)
+    np.testing.assert_array_equal(found.action[:5], said[:5])
+    np.testing.assert_array_equal(found.action[5:], batch.action[5:])
+    assert float(held) == pytest.approx(near[:5].mean(), rel=1e-4)
+    for changes in ({"cloning": 0.0}, {"warm_start": "none"}):
+        other = learner.resolve(dataclasses.replace(config, **changes))
+        hint, held = learner.known(state, batch, 2, jnp.float32(left), other)
+        assert (float(held), hint is None) == (0, "cloning" in changes)
+    np.testing.assert_array_equal(hint.weight, np.float32([0, 0, 0, 0, 0, 0.5, 0.5]))
 
 
 @pytest.mark.parametrize("reward", ["auto", "negative"])

@@ -113,7 +113,7 @@ def test_what_a_run_begins_with(begun):
     assert state.window.segments.obs.shape == (2, 4, 3)
     assert state.window.segments.action.shape == (2, 4, 2)
     assert [layer.w.shape for layer in state.judge.net.layers] == [(5, 4), (4, 4), (4, 1)]
-    assert (settings.slots, settings.trial) == (2, 1_500)  # three thousand steps, two at a time
+    assert (settings.slots, settings.audition) == (2, 4)
 
 
 # --- networks ------------------------------------------------------------------------------------

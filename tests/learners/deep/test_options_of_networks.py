@@ -64,7 +64,6 @@ def test_whole_numbers_from_one(name):
     ("name", "fitting", "wrong"),
     [
         ("warmup", (0, 1, 2**31 - 1), (-1, 2**31)),
-        ("trial", (0, 1, 2**31 - 1), (-1, 2**31)),
         ("audition", (0, 1, 2**31 - 1), (-1, 2**31)),
         ("kl", (0.0, 5.0), (-0.1, math.inf, math.nan)),
         ("entropy", (None, 0.0), (-0.1, math.inf)),
@@ -184,7 +183,7 @@ def test_experts_that_are_trained():
 def test_methods_change_what_makes_them_themselves():
     """By docs/baselines.md; the rest is shared."""
     base = dataclasses.replace(SMALL, fresh=16, policy_steps=3, reward_steps=2, replay=50)
-    shared = {"demo_share": 0.0, "cloning": 0.0, "noise": 0.0, "trial": 0,
+    shared = {"demo_share": 0.0, "cloning": 0.0, "noise": 0.0, "audition": 0,
               "warm_start": "none"}  # fmt: skip
     changed = {
         "mdpo": {},

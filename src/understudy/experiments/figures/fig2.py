@@ -18,7 +18,7 @@ from understudy.learners.deep.config import PRESETS, DeepConfig, Preset
 
 OURS = DeepConfig(  # nothing of the warm start, whose terms would blur what a window does
     interactions=100_000, marks=20, warm_start="none", warmup=1_000, cloning=0.0, noise=0.0,
-    trial=0, demo_share=0.5,
+    audition=0, demo_share=0.5, policy_steps=6, batch=128,
 )  # fmt: skip
 WINDOWS = ("1", "4", "32", "256", "all")
 LEAST = 8  # new interactions of an iteration

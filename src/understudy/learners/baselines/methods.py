@@ -36,7 +36,7 @@ FRESH = 8  # of the others, where the options leave it open
 _NO_DISCRIMINATOR = {
     "beta", "points", "reward_steps", "discriminator_hidden", "discriminator_rate", "loss",
     "reward", "penalty", "penalty_centre", "mixup", "spectral_norm", "anchor", "noise",
-    "audition", "heard", "trial",
+    "audition", "heard",
 }  # fmt: skip
 _OPTIONS = {field.name for field in dataclasses.fields(DeepConfig)}
 _CLONING = {"interactions", "hidden", "normalise", "marks", "episodes"} | {
@@ -92,7 +92,7 @@ def _gail(base: DeepConfig) -> DeepConfig:
         demo_share=0.0,
         cloning=0.0,
         noise=0.0,
-        trial=0,
+        audition=0,
         warm_start="none",
     )
 
@@ -113,7 +113,7 @@ def _dac(base: DeepConfig) -> DeepConfig:
         demo_share=0.0,
         cloning=0.0,
         noise=0.0,
-        trial=0,
+        audition=0,
         warm_start="none",
     )
 

@@ -94,9 +94,9 @@ def iterate(
         agent, loss = fit(agent, seen, shown, tuning, terminates=terminates, key=fitting)
         if not moving:
             return agent, Info(loss, jnp.zeros_like(loss), jnp.zeros_like(loss))
-        agent, info = actor_critic.ascend(
-            agent, both(seen, shown), loss, tuning, pace, half, key=improving
-        )
+        batch = both(seen, shown)
+        hint = actor_critic.shown(batch, half) if tuning.cloning else None
+        agent, info = actor_critic.ascend(agent, batch, loss, tuning, pace, hint, key=improving)
         return agent, Info(loss, info.q, info.entropy)
 
     keys = jax.random.split(jax.random.fold_in(state.key, k), settings.policy_steps)

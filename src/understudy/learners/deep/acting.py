@@ -45,11 +45,14 @@ def sampling(actor: Actor, key: Array, start: int) -> Callable[[np.ndarray], np.
 
 
 def straying(
-    act: Callable[[np.ndarray], np.ndarray], key: Array, start: int, noise: np.ndarray
-) -> Callable[[np.ndarray], np.ndarray]:
-    """These actions in [−1, 1] with normal noise on top, of a size a lane, drawn the same way."""
+    act: Callable[[np.ndarray], np.ndarray], key: Array, start: int
+) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """These actions in [−1, 1] with normal noise on top, of a size a lane that is given with the
+    observations, drawn the same way."""
     count = itertools.count(start)
-    return lambda obs: np.asarray(_stray(act(obs), key, np.uint32(next(count)), noise))
+    return lambda obs, noise: np.asarray(
+        _stray(act(obs), key, np.uint32(next(count)), noise.astype(np.float32))
+    )
 
 
 def exploring(

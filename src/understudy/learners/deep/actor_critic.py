@@ -2,8 +2,9 @@
 
 The actor minimises E_{a~π}[ λ (log π − log π_old) + α log π − Q ]. With λ > 0 it is mirror
 descent policy optimisation, Eq. 3: stay near π_old while Q rises. With λ = 0 and α tuned to a
-target entropy it is Soft Actor-Critic. The learner adds c E_E[how far π's mode misses the expert's
-action]: where the expert was seen, what to do is known. Nothing else differs.
+target entropy it is Soft Actor-Critic. The learner adds c times how far π's mode misses what is
+known of what to do: the expert's action at the expert's states, the clone's near them (`Hint`).
+Nothing else differs.
 
 MDPO as published (Tomar et al. 2022) samples the first term too. We take its closed form, the KL of
 two normals: at π = π_old, where every iteration begins, the sampled one has a gradient of λ ε/σ per
@@ -13,6 +14,7 @@ sample whose mean is zero, noise that grows as the policy becomes sure of itself
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -79,6 +81,15 @@ class Agent(eqx.Module):
     alpha_moments: optax.OptState
 
 
+class Hint(NamedTuple):
+    """What is known of what to do: an action at each point of a batch, and how much it weighs in
+    the mean; the last `of_expert` points are the expert's."""
+
+    action: Float32[Array, "batch A"]
+    weight: Float32[Array, " batch"]
+    of_expert: int
+
+
 class Info(eqx.Module):
     critic_loss: Float32[Array, ""]
     q: Float32[Array, ""]
@@ -117,21 +128,27 @@ def renewed(agent: Agent, now: Bool[Array, ""]) -> Agent:
     return eqx.tree_at(lambda a: a.anchor, agent, anchor)
 
 
+def shown(batch: Transitions, of_expert: int) -> Hint:
+    """At the expert's states of a batch, which are its last, the expert's own actions."""
+    theirs = jnp.arange(len(batch.obs)) >= len(batch.obs) - of_expert
+    return Hint(batch.action, theirs.astype(jnp.float32) / max(of_expert, 1), of_expert)
+
+
 def improve(
     agent: Agent,
     batch: Transitions,
     reward: Float32[Array, " batch"],
     tuning: Tuning,
     pace: Float32[Array, ""] | float = 1.0,
-    of_expert: int = 0,
+    hint: Hint | None = None,
     *,
     key: Key[Array, ""],
 ) -> tuple[Agent, Info]:
     """One step of the critics and their targets, then of the actor and the temperature. `pace`
-    shortens the actor's step; the last `of_expert` points of the batch are the expert's."""
+    shortens the actor's step."""
     looking, acting = jax.random.split(key)
     agent, critic_loss = evaluate(agent, batch, reward, tuning, key=looking)
-    return ascend(agent, batch, critic_loss, tuning, pace, of_expert, key=acting)
+    return ascend(agent, batch, critic_loss, tuning, pace, hint, key=acting)
 
 
 def evaluate(
@@ -188,7 +205,7 @@ def ascend(
     critic_loss: Float32[Array, ""],
     tuning: Tuning,
     pace: Float32[Array, ""] | float,
-    of_expert: int = 0,
+    hint: Hint | None = None,
     *,
     key: Key[Array, ""],
 ) -> tuple[Agent, Info]:
@@ -200,15 +217,16 @@ def ascend(
         a = here.options(key=key)
         Q = agent.critic.least(batch.obs, a.action)
         kl = jnp.mean(here.kl(before)) if tuning.kl else jnp.zeros_like(alpha)
-        missed = jnp.zeros_like(alpha)
-        if tuning.cloning and of_expert:
-            missed = jnp.mean(here.miss(batch.action)[-of_expert:])
+        missed = hinted = jnp.zeros_like(alpha)
+        if hint is not None:
+            each = here.miss(hint.action)
+            missed, hinted = jnp.mean(each[-hint.of_expert :]), jnp.sum(hint.weight * each)
 
         def expect(x: Array) -> Array:
             return jnp.mean(jnp.sum(a.weight * x, axis=0))
 
         cost = tuning.kl * kl + expect(alpha * a.log - Q)  # Eq. 3
-        return cost + tuning.cloning * missed, (expect(Q), kl, -expect(a.log), missed)
+        return cost + tuning.cloning * hinted, (expect(Q), kl, -expect(a.log), missed)
 
     slope, (q, kl, entropy, missed) = jax.grad(loss, has_aux=True)(agent.actor)
     rate = pace * tuning.actor_rate

@@ -44,19 +44,24 @@ def imitation(
     def act(state: Any, n: int) -> Act:
         newest = acting.sampling(state.agent.actor, practising, n)
         if not ours:
-            return newest
+            return lambda obs, episodes: newest(obs)
+        noise = 0.0
         if config.noise and not border.discrete:  # a choice from a list explores by itself
-            left = learner.pace(settings, n // settings.fresh)
-            noise = np.asarray(left * config.noise * turns.boldness(state.turns), np.float32)
-            newest = acting.straying(newest, straying, n, noise)
-        player = np.asarray(state.turns.player)[:, None]
-        if not player.any():
-            return newest
+            noise = config.noise * float(learner.pace(settings, n // settings.fresh))
+        exploring = acting.straying(newest, straying, n) if noise else None
         cloned, average = map(acting.deterministic, (state.lead.clone, state.average))
+        taken = jax.tree.map(np.asarray, state.turns)
 
-        def play(obs: np.ndarray) -> np.ndarray:
-            auditioned = np.where(player == Player.CLONE, cloned(obs), average(obs))
-            return np.where(player == Player.NEWEST, newest(obs), auditioned)
+        def play(obs: np.ndarray, episodes: np.ndarray) -> np.ndarray:
+            player = turns.players(taken, episodes, every=settings.audition)[:, None]
+            if exploring is None:
+                action = newest(obs)
+            else:
+                action = exploring(obs, noise * turns.boldness(episodes))
+            for who, actor in ((Player.CLONE, cloned), (Player.AVERAGE, average)):
+                if (player == who).any():
+                    action = np.where(player == who, actor(obs), action)
+            return action
 
         return play
 

@@ -19,7 +19,8 @@ from understudy.learners.deep import asking
 from understudy.learners.deep.asking import Taken
 from understudy.learners.deep.scaling import Scaling
 
-Act = Callable[[np.ndarray], np.ndarray]  # observations (lanes, S) → actions (lanes, A)
+Act = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""Observations (lanes, S), and how many episodes each lane has ended → actions (lanes, A)."""
 Make = Callable[[], gymnasium.Env]
 
 
@@ -63,7 +64,7 @@ class Collector:
         rows: list[tuple[np.ndarray, ...]] = []
         for _ in range(steps):
             obs = self._scaled([lane.obs for lane in self.lanes])
-            action = act(obs)
+            action = act(obs, np.array([lane.episode for lane in self.lanes]))
             if not np.isfinite(action).all():
                 raise Diverged(f"The policy's action in {self.name} became NaN; use smaller steps.")
             taken = self.scaling.decode(action)

@@ -34,9 +34,9 @@ class DeepConfig:
     """Copies of the environment stepped side by side."""
     reward_steps: int = 4
     """Discriminator steps per iteration."""
-    policy_steps: int | None = 6
+    policy_steps: int | None = 12
     """MDPO steps per iteration; None: one for each new interaction."""
-    batch: int = 128
+    batch: int = 64
     """Points per MDPO step."""
     kl: float = 0.5
     """How strongly the policy is held to the one before (1 / step size of the mirror step)."""
@@ -44,7 +44,8 @@ class DeepConfig:
     """The one before is renewed every so many policy steps; None: with every iteration."""
     cloning: float = 1.0
     """How strongly the policy is held to the expert's actions at the expert's states, those in its
-    batches."""
+    batches; and, after a clone, to the clone's at practised states where they look like the
+    expert's, which falls with the actor's rate."""
     average: float = 0.1
     """The policy that is judged and handed out averages the weights over this latest part of the
     run; 0: it is the last."""
@@ -57,8 +58,6 @@ class DeepConfig:
     heard: int = 3
     """Episodes of each, the latest, by which clone and average are judged: handed out is who earned
     more of the learned reward in them."""
-    trial: int = 3_000
-    """Interactions of such episodes that are kept of each, and count at most. 0: as without."""
     entropy: float | None = 0.02
     """Weight of the policy's entropy; None: tuned as in SAC, to −1 per action dimension."""
     gamma: float = 0.98
@@ -72,7 +71,8 @@ class DeepConfig:
     actor_rate: float = 6e-4
     """Adam's rate for the actor."""
     final_rate: float = 0.01
-    """What is left of it, and of the noise, at the end, as a share; both fall linearly."""
+    """What is left of it, of the noise and of the clone's word, at the end, as a share; all three
+    fall linearly."""
     critic_rate: float = 6e-4
     """Adam's rate for the critics."""
     discriminator_hidden: int = 64
@@ -136,7 +136,7 @@ PAPER = DeepConfig(
     cloning=0.0,
     average=0.0,
     noise=0.0,
-    trial=0,
+    audition=0,
     entropy=0.0,
     gamma=0.99,
     tau=0.01,
@@ -175,7 +175,7 @@ def check_deep(config: DeepConfig) -> None:
         raise UserError(
             f"--clone-depth is {config.clone_depth:,}; it must be at most {MOST_LAYERS}."
         )
-    for name in ("warmup", "audition", "trial"):
+    for name in ("warmup", "audition"):
         if not 0 <= getattr(config, name) <= most:
             raise UserError(f"--{name} is {getattr(config, name)}; it must be zero or more.")
     for name in ("noise", "kl", "cloning", "entropy", "penalty", "penalty_centre", "clone_blur"):

@@ -8,6 +8,9 @@ earned of the learned reward, an episode, stands beside what the clone's did, bo
 discriminator of now, and who earned more is handed out. Nothing is handed out for long that earns
 less than the clone, and it takes neither a critic's word, nor the environment's reward, nor a
 schedule.
+
+An audition is not kept: it lies in the window with all that was practised, and what is remembered
+is where. One that the window has let go of in part no longer counts.
 """
 
 import dataclasses
@@ -17,62 +20,72 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int
 
+from understudy.core.window import Window
 from understudy.learners.deep import discriminator as discriminators
 from understudy.learners.deep.actor import Actor
 from understudy.learners.deep.discriminator import Discriminator, RewardMap
-from understudy.learners.deep.turns import Player, Turns
+from understudy.learners.deep.turns import Player
 
 
-class Trial(eqx.Module):
-    """The latest auditions of one policy, an iteration after another, in a ring that has a slot
-    more than the trial: whether an episode ended just before it."""
+class Auditions(eqx.Module):
+    """Where the latest auditions of one policy lie, a ring of them: the lane, the first step and
+    the one after the last, counted from the first step of the run."""
 
-    points: Float32[Array, "slots fresh D"]
-    its: Bool[Array, "slots fresh"]  # those of them that it practised
-    episodes: Int[Array, " slots"]  # that it ended
-    count: Int[Array, ""]  # of the iterations so far
+    lane: Int[Array, " latest"]
+    begun: Int[Array, " latest"]
+    ended: Int[Array, " latest"]
+    count: Int[Array, ""]  # of all so far
 
 
 class Lead(eqx.Module):
-    """The clone, what is known of it and of the average, and which of them is handed out."""
+    """The clone, where it and the average were heard, and which of them is handed out."""
 
     clone: Actor
-    known: Trial  # the clone's auditions
-    trial: Trial  # the average's
+    of_clone: Auditions
+    of_average: Auditions
     average: Bool[Array, ""]  # it is handed out; else the clone
     since: Int[Array, ""]  # the iteration that decided so; 0: it was so from the beginning
     clone_earned: Float32[Array, ""]  # learned reward an episode
     earned: Float32[Array, ""]  # the same of the average
 
 
-def first(clone: Actor, *, iterations: int, fresh: int, width: int, alone: bool) -> Lead:
-    """Nobody is known. A clone is handed out; where there is none, or no trial, it is the average
-    that stands `alone`. A trial is of so many iterations."""
+class Judging(eqx.Module):
+    """What an audition is judged by: the window that holds it, and the reward of now."""
+
+    window: Window
+    judge: Discriminator
+    terminates: Bool[Array, ""]
+    lanes: int = eqx.field(static=True)
+    reward: RewardMap = eqx.field(static=True)
+    absorbing: bool = eqx.field(static=True)
+    together: int = eqx.field(static=True)  # points judged at once
+
+
+def first(clone: Actor, *, latest: int, alone: bool) -> Lead:
+    """Nobody was heard. A clone is handed out; where there is none the average stands `alone`. So
+    many auditions of each will count, the latest."""
     zero, none = jnp.zeros((), jnp.float32), jnp.zeros((), jnp.int32)
-    slots = iterations + 1
-    trial = Trial(
-        points=jnp.zeros((slots, fresh, width), jnp.float32),
-        its=jnp.zeros((slots, fresh), bool),
-        episodes=jnp.zeros(slots, jnp.int32),
-        count=none,
-    )
+
+    def unheard() -> Auditions:
+        lane, begun, ended = jnp.zeros((3, latest), jnp.int32)
+        return Auditions(lane, begun, ended, jnp.copy(none))
+
     return Lead(
         clone=jax.tree.map(jnp.copy, clone),
-        known=jax.tree.map(jnp.copy, trial),
-        trial=trial,
+        of_clone=unheard(),
+        of_average=unheard(),
         average=jnp.asarray(alone),
-        since=jnp.copy(none),
+        since=none,
         clone_earned=zero,
         earned=jnp.copy(zero),
     )
 
 
-def heard(state: Lead, *, latest: int) -> Bool[Array, ""]:
-    """Whether the clone was heard more often than the average, or often enough: then that one is
-    next."""
-    ended, others = jnp.sum(state.known.episodes), jnp.sum(state.trial.episodes)
-    full = state.known.count >= len(state.known.points) - 1
-    return full | (ended > others) | (ended >= latest)
+def next_heard(state: Lead) -> Int[Array, ""]:
+    """Whose the next audition is: in turns, until the clone was heard as often as counts."""
+    clone, average = state.of_clone.count, state.of_average.count
+    enough = (clone > average) | (clone >= len(state.of_clone.lane))
+    return jnp.where(enough, int(Player.AVERAGE), int(Player.CLONE))
 
 
 def handed(state: Lead, average: Actor) -> Actor:
@@ -82,77 +95,94 @@ def handed(state: Lead, average: Actor) -> Actor:
 
 def review(
     state: Lead,
-    turns: Turns,
-    over: Bool[Array, " lanes"],
-    points: Float32[Array, "fresh D"],
-    ended: Bool[Array, " fresh"],
-    judge: Discriminator,
-    terminates: Bool[Array, ""],
+    player: Int[Array, "steps lanes"],
+    begun: Int[Array, "steps lanes"],
+    ended: Bool[Array, "steps lanes"],
     k: Int[Array, ""],
-    *,
-    reward: RewardMap,
-    latest: int,
+    by: Judging,
 ) -> Lead:
-    """The lead after iteration k, in which this was practised in these turns; episodes `ended`
-    there, and some turns were `over`. So many episodes count, the latest."""
-    player = jnp.tile(turns.player, len(points) // len(over))  # step by step, lane by lane
+    """The lead after iteration k, in which this was played and these episodes ended."""
+    clones, averages = (ended & (player == who) for who in (Player.CLONE, Player.AVERAGE))
     state = dataclasses.replace(
         state,
-        known=note(state.known, points, player == Player.CLONE, ended),
-        trial=note(state.trial, points, player == Player.AVERAGE, ended),
+        of_clone=note(state.of_clone, begun, clones, k),
+        of_average=note(state.of_average, begun, averages, k),
     )
 
     def decide(state: Lead) -> Lead:
-        clone = earned(state.known, judge, reward, terminates, latest=latest)
-        clone = jnp.where(state.known.count > 0, clone, -jnp.inf)
-        average = earned(state.trial, judge, reward, terminates, latest=latest)
-        better = average > clone
+        clone, clones = earned(state.of_clone, by)
+        average, averages = earned(state.of_average, by)
+        better = (averages > 0) & ((clones == 0) | (average > clone))
         return dataclasses.replace(
             state,
             average=better,
             since=jnp.where(better == state.average, state.since, k),
-            clone_earned=jnp.where(state.known.count > 0, clone, 0),
+            clone_earned=clone,
             earned=average,
         )
 
-    tried = jnp.any(over & (turns.player == Player.AVERAGE))
-    return jax.lax.cond(tried, decide, lambda state: state, state)
+    return jax.lax.cond(jnp.any(averages), decide, lambda state: state, state)
 
 
 def note(
-    trial: Trial, points: Float32[Array, "fresh D"], its: Bool[Array, " fresh"], ended: Array
-) -> Trial:
-    """The trial, with what was practised in an iteration if some of it is `its`."""
-    played, slots = jnp.any(its), len(trial.points)
-    i = jnp.where(played, trial.count % slots, slots)  # past the end: nothing is written
-    ends = jnp.sum(its & ended, dtype=jnp.int32)
-    return Trial(
-        points=trial.points.at[i].set(points, mode="drop"),
-        its=trial.its.at[i].set(its, mode="drop"),
-        episodes=trial.episodes.at[i].set(ends, mode="drop"),
-        count=trial.count + played,
+    auditions: Auditions,
+    begun: Int[Array, "steps lanes"],
+    over: Bool[Array, "steps lanes"],
+    k: Int[Array, ""],
+) -> Auditions:
+    """The auditions, with those that were over at these steps of iteration k, in their order."""
+    latest, (steps, lanes) = len(auditions.lane), over.shape
+    at = (k - 1) * steps + jnp.broadcast_to(jnp.arange(steps)[:, None], over.shape)
+    lane = jnp.broadcast_to(jnp.arange(lanes), over.shape)
+    flat = over.reshape(-1)
+    count = auditions.count + jnp.cumsum(flat, dtype=jnp.int32)  # with each of them
+    kept = flat & (count > count[-1] - latest)  # of more than the ring holds, the last
+    where = jnp.where(kept, (count - 1) % latest, latest)  # past the end: nothing is written
+
+    def put(ring: Array, new: Array) -> Array:
+        return ring.at[where].set(new.reshape(-1).astype(jnp.int32), mode="drop")
+
+    return Auditions(
+        lane=put(auditions.lane, lane),
+        begun=put(auditions.begun, begun),
+        ended=put(auditions.ended, at + 1),
+        count=count[-1],
     )
 
 
-def earned(
-    trial: Trial,
-    judge: Discriminator,
-    reward: RewardMap,
-    terminates: Bool[Array, ""],
-    *,
-    latest: int,
+def earned(auditions: Auditions, by: Judging) -> tuple[Float32[Array, ""], Int[Array, ""]]:
+    """Learned reward an episode, of those auditions that the window still has whole, and how many
+    they are; 0 of none."""
+    steps = by.window.size // by.lanes
+    label = by.window.label
+    oldest = jnp.min(jnp.where(label >= 0, label, jnp.max(label)))  # segment that is kept
+    heard = jnp.arange(len(auditions.lane)) < auditions.count
+    whole = heard & (auditions.begun >= steps * oldest)
+    end = jnp.where(whole, auditions.ended, 0)  # nothing is summed of the others
+
+    def one(audition: tuple[Array, Array, Array]) -> Array:
+        lane, begun, ended = audition
+        return of_episode(lane, begun, ended, by)
+
+    gained = jax.lax.map(one, (auditions.lane, auditions.begun, end))
+    count = jnp.sum(whole)
+    return jnp.sum(jnp.where(whole, gained, 0)) / jnp.maximum(count, 1), count
+
+
+def of_episode(
+    lane: Int[Array, ""], begun: Int[Array, ""], ended: Int[Array, ""], by: Judging
 ) -> Float32[Array, ""]:
-    """Learned reward an episode, of the latest whole episodes if there are any; all as one, if none
-    ended."""
-    slots = len(trial.points)
-    age = (trial.count - 1 - jnp.arange(slots)) % slots  # iterations since a slot was written
-    # Unless it is as short as that, a trial may begin in the middle of an episode, which is left
-    # out; where that is the only one, it counts.
-    begun = jnp.max(jnp.where(trial.episodes > 0, age, 0))
-    whole = (trial.count < slots) | (age < jnp.where(begun > 0, begun, slots - 1))
-    newer = jnp.sum(jnp.where(age[None] < age[:, None], trial.episodes[None], 0), axis=1)
-    counts = whole & (newer < latest)
-    logit = judge(trial.points.reshape(-1, trial.points.shape[-1]))
-    gained = discriminators.reward(logit, reward, terminates).reshape(trial.its.shape)
-    total = jnp.sum(jnp.where(trial.its & counts[:, None], gained, 0))
-    return total / jnp.maximum(jnp.sum(jnp.where(counts, trial.episodes, 0)), 1)
+    """The sum of the learned reward over these steps of a lane, some of them at a time."""
+    window, steps = by.window, by.window.size // by.lanes
+
+    def some(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        at, total = carry
+        step = at + jnp.arange(by.together)
+        slot, row = (step // steps) % window.slots, step % steps * by.lanes + lane
+        seen = jax.tree.map(lambda x: x[slot, row], window.segments)
+        logit = by.judge(discriminators.points(seen, by.absorbing))
+        mu = discriminators.reward(logit, by.reward, by.terminates)
+        return at + by.together, total + jnp.sum(jnp.where(step < ended, mu, 0))
+
+    going = (begun, jnp.zeros((), jnp.float32))
+    return jax.lax.while_loop(lambda carry: carry[0] < ended, some, going)[1]

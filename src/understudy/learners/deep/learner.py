@@ -23,10 +23,10 @@ from understudy.learners.deep import discriminator as discriminators
 from understudy.learners.deep import lead as leads
 from understudy.learners.deep import turns as taking
 from understudy.learners.deep.actor import Actor
-from understudy.learners.deep.actor_critic import Agent, Transitions, Tuning
+from understudy.learners.deep.actor_critic import Agent, Hint, Transitions, Tuning
 from understudy.learners.deep.config import DeepConfig
 from understudy.learners.deep.discriminator import Discriminator
-from understudy.learners.deep.lead import Lead
+from understudy.learners.deep.lead import Judging, Lead
 from understudy.learners.deep.networks import toward
 from understudy.learners.deep.turns import Turns
 from understudy.theory.bounds import largest_window
@@ -34,7 +34,7 @@ from understudy.theory.bounds import largest_window
 FIRST_ENTROPY = 0.05  # where its weight is tuned
 
 
-Judging = tuple[Discriminator, optax.OptState]  # the reward player, between two of its steps
+RewardPlayer = tuple[Discriminator, optax.OptState]  # the reward player, between two of its steps
 
 
 class Settings(NamedTuple):
@@ -51,7 +51,6 @@ class Settings(NamedTuple):
     beta: Shape
     adaptive: tuple[int, int] | None
     policy_steps: int  # per iteration
-    trial: int  # iterations of auditions by which a policy is judged; 0: there are none
     audition: int  # each so many episodes of a lane; 0: none
 
 
@@ -85,6 +84,7 @@ class Info(eqx.Module):
     kl: Float32[Array, ""]
     entropy: Float32[Array, ""]
     missed: Float32[Array, ""]  # of the expert's actions
+    held: Float32[Array, ""]  # how much the clone's word weighs at what was practised
     lead: Bool[Array, ""]  # the average is handed out, and not the clone
     lead_since: Int[Array, ""]  # the interactions after which that was decided
     clone_earned: Float32[Array, ""]  # learned reward an episode, in its auditions
@@ -119,8 +119,6 @@ def resolve(config: DeepConfig) -> Settings:
     # The floor of an adaptive window, as in the tabular learner: four times the points of an
     # update, and never fewer policies than supply one.
     least = max(1, min(slots, 4 * config.points // fresh))
-    # Without a clone the average stands alone, and there is nothing to decide.
-    trial = config.trial if config.warm_start == "clone" and config.audition else 0
     return Settings(
         config=config,
         tuning=Tuning(
@@ -145,8 +143,8 @@ def resolve(config: DeepConfig) -> Settings:
         beta=config.beta if isinstance(config.beta, str) else "given",
         adaptive=(least, max(least, min(most, slots))) if adaptive else None,
         policy_steps=fresh if config.policy_steps is None else config.policy_steps,
-        trial=min(-(-trial * config.envs // fresh), K),
-        audition=config.audition if trial else 0,
+        # Without a clone the average stands alone, and there is nothing to decide.
+        audition=config.audition if config.warm_start == "clone" else 0,
     )
 
 
@@ -182,24 +180,22 @@ def init(
         gauge=Gauge(drift=jnp.zeros(()), error=jnp.ones(())),
         terminates=jnp.zeros((), bool),
         turns=taking.first(config.envs, every=settings.audition),
-        lead=undecided(agent.actor, settings, observations + actions),
+        lead=undecided(agent.actor, settings),
         key=going,
         k=jnp.zeros((), jnp.int32),
     )
 
 
-def undecided(clone: Actor, settings: Settings, width: int) -> Lead:
+def undecided(clone: Actor, settings: Settings) -> Lead:
     """A lead of which nothing is known yet."""
-    trial = settings.trial
-    return leads.first(clone, iterations=trial, fresh=settings.fresh, width=width, alone=not trial)
+    return leads.first(clone, latest=settings.config.heard, alone=not settings.audition)
 
 
 def begin_with(state: State, clone: Actor, settings: Settings) -> State:
     """A run that begins as this policy."""
     copies = (clone, *(jax.tree.map(jnp.copy, clone) for _ in range(2)))
     state = eqx.tree_at(lambda s: (s.average, s.agent.actor, s.agent.anchor), state, copies)
-    width = state.lead.trial.points.shape[-1]
-    return dataclasses.replace(state, lead=undecided(clone, settings, width))
+    return dataclasses.replace(state, lead=undecided(clone, settings))
 
 
 @functools.partial(jax.jit, static_argnames=("settings", "moving"), donate_argnums=0)
@@ -221,7 +217,7 @@ def step(
     N, beta = recall(state, settings)  # recall
     state, judged = reward(state, beta, expert, settings, key=rewarding)  # reward
     state, played = policy(state, expert, settings, moving, key=improving)  # evaluate, policy
-    state = hand_out(state, practised, ended, settings)  # Cor. 4.9
+    state = hand_out(state, ended, settings)  # Cor. 4.9
 
     gauge, drift = measure(state.gauge, before, state.agent.actor, practised, settings)
     lead = state.lead
@@ -255,7 +251,7 @@ def reward(
     """The reward player's steps: m points of the window against m of the expert's."""
     config = settings.config
 
-    def one(judging: Judging, key: Array) -> tuple[Judging, Array]:
+    def one(judging: RewardPlayer, key: Array) -> tuple[RewardPlayer, Array]:
         judge, moments = judging
         recalling, choosing, losing = jax.random.split(key, 3)
         recalled, _ = windows.recall(state.window, beta, state.k, config.points, key=recalling)
@@ -306,19 +302,48 @@ def policy(
         logit = state.judge(discriminators.points(batch, config.absorbing))
         mu = discriminators.reward(logit, config.reward, state.terminates)
         if moving:
+            hint, held = known(state, batch, of_expert, slower, settings)
             agent, info = actor_critic.improve(
-                agent, batch, mu, tuning, slower, of_expert, key=improving
+                agent, batch, mu, tuning, slower, hint, key=improving
             )
-            told = vars(info)
+            told = {**vars(info), "held": held}
         else:
             agent, loss = actor_critic.evaluate(agent, batch, mu, tuning, key=improving)
             zero = jnp.zeros_like(loss)
-            told = {"critic_loss": loss, "q": zero, "kl": zero, "entropy": zero, "missed": zero}
+            names = ("q", "kl", "entropy", "missed", "held")
+            told = {"critic_loss": loss, **dict.fromkeys(names, zero)}
         return agent, {"reward": jnp.mean(mu), **told}
 
     counts = (k - 1) * steps + jnp.arange(steps)
     agent, told = jax.lax.scan(one, state.agent, (counts, jax.random.split(key, steps)))
     return dataclasses.replace(state, agent=agent), jax.tree.map(lambda x: x[-1], told)
+
+
+def known(
+    state: State,
+    batch: Transitions,
+    of_expert: int,
+    left: Float32[Array, ""],
+    settings: Settings,
+) -> tuple[Hint | None, Float32[Array, ""]]:
+    """What is known of what to do: at the expert's states its own actions, and near them the
+    clone's. How near is for the reward player to say: a practised state counts min(1, D/(1−D)) at
+    the clone's action there, which is one where that looks like the expert's, and nothing where the
+    clone has gone astray. Its word fades with the actor's rate (`left`), for it errs where the
+    expert does not. Also how much of the clone's word is left, on average."""
+    config, none = settings.config, jnp.zeros((), jnp.float32)
+    if not (config.cloning and of_expert):
+        return None, none
+    hint, practised = actor_critic.shown(batch, of_expert), len(batch.obs) - of_expert
+    if config.warm_start == "none":
+        return hint, none
+    action = state.lead.clone.at(batch.obs).mode()
+    there = discriminators.points(dataclasses.replace(batch, action=action), config.absorbing)
+    near = left * jnp.minimum(1, jnp.exp(state.judge(there)))  # D/(1−D) is e^ℓ
+    theirs = jnp.arange(len(near)) < practised
+    weight = jnp.where(theirs, near / len(near), hint.weight)
+    action = jnp.where(theirs[:, None], action, hint.action)
+    return Hint(action, weight, of_expert), jnp.mean(near[:practised])
 
 
 def pace(settings: Settings, k: Int[Array, ""] | int) -> Float32[Array, ""]:
@@ -327,27 +352,21 @@ def pace(settings: Settings, k: Int[Array, ""] | int) -> Float32[Array, ""]:
     return 1 - (1 - settings.config.final_rate) * progress
 
 
-def hand_out(
-    state: State, practised: Transitions, ended: Bool[Array, " fresh"], settings: Settings
-) -> State:
+def hand_out(state: State, ended: Bool[Array, " fresh"], settings: Settings) -> State:
     """The running average of the policies' weights, as the mixture of Cor. 4.9, for single iterates
     jump about; whose turn it is to practise; and whether clone or average is handed out."""
     config, k = settings.config, state.k
     share = 1 / (1 + config.average * k.astype(jnp.float32))
     average = toward(state.average, state.agent.actor, share)
-    turns, over = taking.after(
-        state.turns,
-        ended.reshape(-1, config.envs),
-        every=settings.audition,
-        longest=settings.trial,
-        heard=leads.heard(state.lead, latest=config.heard),
-    )
-    lead = state.lead
-    if settings.trial:
-        lead = leads.review(
-            lead, state.turns, over, discriminators.points(practised, config.absorbing), ended,
-            state.judge, state.terminates, k, reward=config.reward, latest=config.heard,
+    lead, every, over = state.lead, settings.audition, ended.reshape(-1, config.envs)
+    if every:
+        by = Judging(
+            state.window, state.judge, state.terminates, config.envs, config.reward,
+            config.absorbing, config.points,
         )  # fmt: skip
+        player, begun = taking.during(state.turns, over, k, every=every)
+        lead = leads.review(lead, player, begun, over, k, by)
+    turns = taking.after(state.turns, over, k, leads.next_heard(lead), every=every)
     return dataclasses.replace(state, average=average, turns=turns, lead=lead)
 
 
