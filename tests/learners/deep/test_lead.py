@@ -89,12 +89,11 @@ class ByHand:
             self.steps += 1
         if auditioned:
             clone, average = self.worth("clone"), self.worth("average")
-            if average is None:
-                better = "clone"
-            else:
-                better = "average" if clone is None or average > clone else "clone"
+            sure = bool(clone) and all(a > b for a in clone for b in average)
+            better = "clone" if sure or not average else "average"
             self.since = self.since if better == self.leads else k
-            self.leads, self.told = better, (clone or 0.0, average or 0.0)
+            means = (np.mean(x) if x else 0.0 for x in (clone, average))
+            self.leads, self.told = better, tuple(means)
         times = {who: len(heard) for who, heard in self.heard.items()}
         enough = times["clone"] > times["average"] or times["clone"] >= LATEST
         self.next = "average" if enough else "clone"
@@ -104,8 +103,7 @@ class ByHand:
         """Of the latest auditions, those that are kept whole."""
         latest = self.heard[who][-LATEST:]
         whole = [points for points, begun in latest if begun >= self.steps - STEPS * self.kept]
-        sums = [gained(self.judge, np.stack(points)).sum() for points in whole]
-        return np.mean(sums) if sums else None
+        return [gained(self.judge, np.stack(points)).sum() for points in whole]
 
 
 def last(judge):
@@ -174,7 +172,7 @@ def test_turns_and_auditions_against_lists(judge, lanes, every, ends, kept):
     assert len(decisions) > 1 or ends == 0.02  # too few episodes
 
 
-def test_a_tie_is_the_clones(judge):
+def test_a_tie_is_the_averages(judge):
     """Where everything earns nothing."""
     still = jax.tree.map(jnp.zeros_like, judge)
     found = Learned(2, 1, 8)
@@ -182,8 +180,8 @@ def test_a_tie_is_the_clones(judge):
         found.review(k, np.ones((STEPS, 2, S + A), np.float32), np.ones((STEPS, 2), bool), still)
     # All that begins within the first iteration is the clone's.
     assert (int(found.lead.of_clone.count), int(found.lead.of_average.count)) == (10, 54)
-    assert not found.lead.average
-    assert int(found.lead.since) == 0
+    assert found.lead.average
+    assert int(found.lead.since) == 2  # when it was first heard
 
 
 def test_an_average_beside_a_clone_that_nobody_heard_is_handed_out(judge):

@@ -56,8 +56,8 @@ class DeepConfig:
     """After a clone, each so many episodes of practice one is played as it would be handed out,
     without noise; 0: none is, and the average of the newest is handed out unheard."""
     heard: int = 3
-    """Episodes of each, the latest, by which clone and average are judged: handed out is who earned
-    more of the learned reward in them."""
+    """Episodes of each, the latest, by which clone and average are judged: the clone is handed out
+    where each of its own earned more of the learned reward than any of the average's."""
     entropy: float | None = 0.02
     """Weight of the policy's entropy; None: tuned as in SAC, to −1 per action dimension."""
     gamma: float = 0.98

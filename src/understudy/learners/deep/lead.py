@@ -3,11 +3,12 @@
 The newest policy explores, and now and then it falls. The running average of the newest is
 steadier, but what it would do is not known before it has done it. So both are auditioned: every few
 episodes a lane plays one of them without noise, the clone and the average in turns until the clone
-was heard often enough, and the average from then on (`turns`). What the average's latest auditions
-earned of the learned reward, an episode, stands beside what the clone's did, both judged by the
-discriminator of now, and who earned more is handed out. Nothing is handed out for long that earns
-less than the clone, and it takes neither a critic's word, nor the environment's reward, nor a
-schedule.
+was heard often enough, and the average from then on (`turns`). What each of the average's latest
+auditions earned of the learned reward stands beside what the clone's did, all judged by the
+discriminator of now. Once it was heard the average is handed out, unless the clone is better beyond
+doubt: each of its auditions earned more than any of the average's. If both were the same, that
+would happen by chance once in twenty times where three of each are heard. It takes neither a
+critic's word, nor the environment's reward, nor a schedule.
 
 An audition is not kept: it lies in the window with all that was practised, and what is remembered
 is where. One that the window has let go of in part no longer counts.
@@ -110,15 +111,18 @@ def review(
     )
 
     def decide(state: Lead) -> Lead:
-        clone, clones = earned(state.of_clone, by)
-        average, averages = earned(state.of_average, by)
-        better = (averages > 0) & ((clones == 0) | (average > clone))
+        clone, cloned = earned(state.of_clone, by)
+        average, averaged = earned(state.of_average, by)
+        # The least of nothing is ∞: a clone that nobody heard is not better beyond doubt.
+        worst = jnp.min(jnp.where(cloned, clone, jnp.inf))
+        best = jnp.max(jnp.where(averaged, average, -jnp.inf))
+        doubt = jnp.any(averaged) & ~(jnp.any(cloned) & (worst > best))
         return dataclasses.replace(
             state,
-            average=better,
-            since=jnp.where(better == state.average, state.since, k),
-            clone_earned=clone,
-            earned=average,
+            average=doubt,
+            since=jnp.where(doubt == state.average, state.since, k),
+            clone_earned=mean(clone, cloned),
+            earned=mean(average, averaged),
         )
 
     return jax.lax.cond(jnp.any(averages), decide, lambda state: state, state)
@@ -150,9 +154,16 @@ def note(
     )
 
 
-def earned(auditions: Auditions, by: Judging) -> tuple[Float32[Array, ""], Int[Array, ""]]:
-    """Learned reward an episode, of those auditions that the window still has whole, and how many
-    they are; 0 of none."""
+def mean(gained: Float32[Array, " latest"], whole: Bool[Array, " latest"]) -> Float32[Array, ""]:
+    """Of those auditions that count; 0 of none."""
+    return jnp.sum(jnp.where(whole, gained, 0)) / jnp.maximum(jnp.sum(whole), 1)
+
+
+def earned(
+    auditions: Auditions, by: Judging
+) -> tuple[Float32[Array, " latest"], Bool[Array, " latest"]]:
+    """The learned reward of each audition, and whether it counts: those that were, and that the
+    window still has whole."""
     steps = by.window.size // by.lanes
     label = by.window.label
     oldest = jnp.min(jnp.where(label >= 0, label, jnp.max(label)))  # segment that is kept
@@ -164,9 +175,7 @@ def earned(auditions: Auditions, by: Judging) -> tuple[Float32[Array, ""], Int[A
         lane, begun, ended = audition
         return of_episode(lane, begun, ended, by)
 
-    gained = jax.lax.map(one, (auditions.lane, auditions.begun, end))
-    count = jnp.sum(whole)
-    return jnp.sum(jnp.where(whole, gained, 0)) / jnp.maximum(count, 1), count
+    return jax.lax.map(one, (auditions.lane, auditions.begun, end)), whole
 
 
 def of_episode(
