@@ -36,8 +36,8 @@ BESIDE = ("gap", "last_return", "last_gap")  # measured with tables, beside the 
 # What a run with networks tells of itself at each mark.
 TOLD = (
     "practice_return", "window", "drift", "discriminator_loss", "expert_logit", "agent_logit",
-    "reward", "critic_loss", "q", "kl", "entropy", "missed", "lead", "lead_since", "clone_earned",
-    "earned",
+    "reward", "critic_loss", "q", "kl", "entropy", "missed", "held", "lead", "lead_since",
+    "clone_earned", "earned",
 )  # fmt: skip
 WINDOW = re.compile(r"adaptive|all|[0-9]{1,10}|[0-9k.*^ +e-]{1,60}")
 ONCE_OPEN = ("warmup",)  # options that could be None in older runs: the learner saw to them

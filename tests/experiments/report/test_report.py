@@ -127,6 +127,7 @@ def told_at(n: int, end: int, seed: int, *, warmup=400, trial=200) -> dict[str, 
         "kl": moves * (0.2 - 0.15 * part),
         "entropy": moves * (-3 - 2 * part),
         "missed": moves * (0.5 + 0.1 * part),
+        "held": moves * (0.7 - 0.6 * part),
         "lead_since": 0.0 if n < trial else float(max(trial, n - n % 300)),
         "lead": float(n >= trial),
         "clone_earned": 0.0 if n < trial else 300 + 600 * part,
@@ -374,7 +375,7 @@ def test_a_method_tells_what_it_has(tmp_path):
         return told if n == 0 else told | unheard
 
     store_networks(tmp_path, "Hopper-v5", 0, tell=soft)
-    store_networks(tmp_path, "Walker2d-v5", 0, tell=newest, trial=0)
+    store_networks(tmp_path, "Walker2d-v5", 0, tell=newest, audition=0)
     store_networks(tmp_path, "Ant-v5", 0, tell=lambda n, end, seed: {})
     data = collect.collect(stored_runs.load(tmp_path)[0])
     soft_one, newest_one = (chart["cells"][0] for chart in data["networks"])

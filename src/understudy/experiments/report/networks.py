@@ -11,9 +11,9 @@ from understudy.experiments.stored_runs import StoredRun
 MARKS = 200
 DRAWN = (
     "practice_return", "clone_earned", "earned", "expert_logit", "agent_logit", "q", "kl",
-    "entropy", "missed",
+    "entropy", "missed", "held",
 )  # fmt: skip
-WAITING = ("q", "kl", "entropy", "missed")  # of the actor: noughts while it waits for its critics
+WAITING = ("q", "kl", "entropy", "missed", "held")  # of the actor: noughts while it waits for its critics
 JUDGED = ("clone_earned", "earned")  # noughts until the average was auditioned
 
 

@@ -5,7 +5,7 @@
     ["Return", "return per episode", [["return", "handed out"], ["practice_return", "practice"]],
       "What the environment pays an episode: the policy that is handed out, without noise, and practice since the last mark, with it. Healthy: both climb to the expert’s, the dashed line; practice may fall now and then, what is handed out should not follow it down."],
     ["Learned reward", "learned reward", [["clone_earned", "the clone’s auditions"], ["earned", "the average’s"]],
-      "What the discriminator of that moment pays an episode: in the auditions of the clone, and in the average’s latest. Who earned more is handed out; a triangle: in a seed that changed. Healthy: the average comes up to the clone, passes it and stays above. Beside a good clone the two lines lie together."],
+      "What the discriminator of that moment pays an episode: in the auditions of the clone, and in the average’s latest; means. The clone is handed out where each of its own earned more than any of the average’s; a triangle: in a seed that changed. Healthy: the average comes up to the clone, passes it and stays above. Beside a good clone the two lines lie together."],
     ["Logits of the discriminator", "mean logit", [["expert_logit", "at the expert’s points"], ["agent_logit", "at those of practice"]],
       "How sure the discriminator is that a point is the expert’s, at the expert’s own and at those of the window. Healthy: the expert’s is above, by a few units at most, and both close in on nought; a gap that keeps growing is a discriminator that has won."],
     ["Q", "mean Q", [["q", "Q of the policy’s actions"]],
@@ -16,6 +16,8 @@
       "How undecided the policy is, −E log π; with actions in a box it may be below nought. Healthy: it changes slowly and levels off; after a plunge nothing new is tried."],
     ["Missed of the expert’s actions", "cross-entropy", [["missed", "missed"]],
       "How far the policy’s mode is from the expert’s actions at the expert’s states. Healthy: low and level (its least is not nought, for it is a cross-entropy); where it climbs while returns fall, the policy forgets what it was shown."],
+    ["The clone’s word", "mean weight", [["held", "weight of the clone’s actions"]],
+      "How much the clone’s actions weigh in the actor’s loss at practised states: 1 where they look like the expert’s to the discriminator, less where they do not, times what is left of the actor’s rate. Healthy: it falls to the end of the run; low from the beginning, practice is seldom where the clone knows what to do."],
   ];
   const CAST = [["accent", "solid"], ["bad", "dot"]];
 
