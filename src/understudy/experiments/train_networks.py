@@ -22,11 +22,12 @@ from understudy.envs.given import Given, given
 from understudy.experiments import console, deep_run, runs, store, trackers
 from understudy.experiments.trackers import Tracker
 from understudy.learners.baselines.methods import Method, check_used
-from understudy.learners.deep import as_method, asking, learner, scaling
+from understudy.learners.deep import as_method, asking, learned_reward, learner, scaling
 from understudy.learners.deep import policy as policies
 from understudy.learners.deep.absorbing import Absorbing
 from understudy.learners.deep.config import DeepConfig, check_deep, refuse_too_large
 from understudy.learners.deep.expert_points import expert_points
+from understudy.learners.deep.learned_reward import Reward
 from understudy.learners.deep.policy import Policy
 from understudy.learners.deep.rehearsal import Method as Rehearsed
 from understudy.learners.deep.rehearsal import Schedule
@@ -136,6 +137,9 @@ def prepare(
         border,
         lambda actor: Policy(actor, border, env.name, *shapes, config.absorbing),
         lanes=config.envs,
+        price=lambda judged: Reward(
+            judged[0], border, env.name, *shapes, config.absorbing, config.reward, judged[1]
+        ),
     )
     schedule = Schedule(
         0 if method == "bc" else config.interactions,
@@ -208,6 +212,17 @@ def evaluate(
 def policy(run: Path, env: str | None = None) -> Policy:
     """A stored policy, to act with; it asks no environment."""
     return policies.load(run)
+
+
+def reward(run: Path) -> Reward:
+    """The reward that a stored run learned; it asks no environment."""
+    if not (run / learned_reward.TENSORS).exists():
+        method = store.read_json(run / "config.json", "The run's").get("method")
+        raise UserError(
+            f"The run {run} has no {learned_reward.TENSORS}: its method ({method!s:.40}) learns no "
+            f"reward, or it has not finished, or an older version wrote it."
+        )
+    return learned_reward.load(run)
 
 
 def stored(run: Path, env: str | None) -> tuple[Policy, str, int | None]:
