@@ -1,5 +1,5 @@
-"""What one does with runs: `understudy evaluate`, `watch`, `report`, `draw` and `table`; and
-`advise`."""
+"""What one does with runs: `understudy evaluate`, `watch`, `export`, `report`, `draw` and `table`;
+and `advise`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,6 +153,48 @@ class Watch:
         console.say(f"{filmed['episodes']} episodes (returns {returns}): {filmed['out']}")
         if self.json:
             console.print_json(filmed)
+
+
+@dataclass(frozen=True)
+class Export:
+    """Write a policy with networks for where understudy is not; nothing is uploaded."""
+
+    run: Positional[Path]
+    """The run's folder."""
+    onnx: Path | None = None
+    """A new file, policy.onnx: batches of observations in, actions out, scaling inside."""
+    numpy: Path | None = None
+    """A new file, policy.py: its `act(observation)` needs NumPy and nothing else."""
+    to_hub: Path | None = None
+    """A new folder, ready to upload to Hugging Face: model card, policy, reward, ONNX, NumPy."""
+    license: str = "unknown"
+    """Of the card: an identifier as Hugging Face lists them, such as mit."""
+    episodes: int = 20
+    """Of the card: how many episodes to play for its returns."""
+    seed: int = 0
+    """Of those episodes: episode i is reset with this + i."""
+    env: str | None = None
+    """The environment, where it is 'module:Class': a run's folder cannot name code to run."""
+    json: Json = False
+
+    def main(self) -> None:
+        from understudy.experiments import console, export
+
+        told = export.export(
+            self.run,
+            onnx=self.onnx,
+            numpy=self.numpy,
+            to_hub=self.to_hub,
+            license=self.license,
+            episodes=self.episodes,
+            seed=self.seed,
+            env=self.env,
+        )
+        for kind in ("onnx", "numpy", "hub"):
+            if kind in told:
+                console.say(f"{told[kind]['out']}: within {told[kind]['apart']:.1g} of the policy.")
+        if self.json:
+            console.print_json(told)
 
 
 @dataclass(frozen=True)

@@ -185,28 +185,35 @@ def request(
 def evaluate(
     run: Path, *, episodes: int = 10, seed: int = 0, env: str | None = None
 ) -> dict[str, Any]:
-    """The stored policy, played deterministically: episode i reset with seed + i."""
-    if not 1 <= episodes <= 100_000:
-        raise UserError(f"--episodes is {episodes}; it must be from 1 to 100,000.")
-    policy, env, horizon = stored(run, env)
-    returns = []
-    with contextlib.closing(catalog.make(env, horizon=horizon)) as world, console.bar() as bar:
-        for i in bar.track(range(episodes), description="episodes"):
-            *_, gained = rollout.follow(world, policy.predict, seed=seed + i)
-            returns.append(gained)
+    """The stored policy, played deterministically."""
+    gained = returns(run, episodes=episodes, seed=seed, env=env)
     told = runs.summary(run)
     expert = told.get("expert_return", 0.0)
     if type(expert) not in (int, float) or not abs(expert) <= 1e15:
         raise UserError(f"{run / runs.MARKER} is not a run's: 'expert_return' is {expert!r:.60}.")
     return {
         "run": str(run),
-        "env": env,
-        "return": float(np.mean(returns)),
-        "return_std": float(np.std(returns)),
+        "env": stored(run, env)[1],
+        "return": float(np.mean(gained)),
+        "return_std": float(np.std(gained)),
         **{name: told[name] for name in ("expert_return",) if name in told},
         "episodes": episodes,
         "seed": seed,
     }
+
+
+def returns(run: Path, *, episodes: int, seed: int, env: str | None) -> list[float]:
+    """What the stored policy earns, deterministic: episode i is reset with seed + i."""
+    if not 1 <= episodes <= 100_000:
+        raise UserError(f"--episodes is {episodes}; it must be from 1 to 100,000.")
+    check_seed(seed)
+    policy, env, horizon = stored(run, env)
+    gained = []
+    with contextlib.closing(catalog.make(env, horizon=horizon)) as world, console.bar() as bar:
+        for i in bar.track(range(episodes), description="episodes"):
+            *_, last = rollout.follow(world, policy.predict, seed=seed + i)
+            gained.append(last)
+    return gained
 
 
 def policy(run: Path, env: str | None = None) -> Policy:
