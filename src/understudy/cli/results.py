@@ -122,16 +122,18 @@ class Evaluate:
 
 @dataclass(frozen=True)
 class Watch:
-    """Render a trained policy in its environment to a GIF or an MP4."""
+    """Render a trained policy in its environment to a GIF or an MP4, or in a window."""
 
     run: Positional[Path]
     """The run's folder."""
     out: Path | None = None
     """The film, .gif or .mp4; RUN/watch.gif if not given."""
+    live: bool = False
+    """Play whole episodes in a window, and write nothing; Esc or q closes it."""
     episodes: int = 3
-    """How many episodes to film."""
-    seconds: int = 10
-    """How much of each episode of a continuous task to film."""
+    """How many episodes to film or to play."""
+    seconds: int | None = None
+    """How much of each episode of a continuous task to film; 10 if not given."""
     seed: int = 0
     """Of all that is random."""
     env: str | None = None
@@ -139,20 +141,36 @@ class Watch:
     json: Json = False
 
     def main(self) -> None:
-        from understudy.experiments import console, watch
+        from understudy.experiments import console
+
+        if self.live:
+            self._live()
+            return
+        from understudy.experiments import watch
 
         filmed = watch.watch(
             self.run,
             self.out,
             episodes=self.episodes,
             seed=self.seed,
-            seconds=self.seconds,
+            seconds=10 if self.seconds is None else self.seconds,
             env=self.env,
         )
         returns = ", ".join(f"{value:.2f}" for value in filmed["returns"])
         console.say(f"{filmed['episodes']} episodes (returns {returns}): {filmed['out']}")
         if self.json:
             console.print_json(filmed)
+
+    def _live(self) -> None:
+        if self.out is not None or self.seconds is not None:
+            raise UserError("--out and --seconds are of films; leave them out, or --live.")
+        from understudy.experiments import console, live
+
+        played = live.live(self.run, episodes=self.episodes, seed=self.seed, env=self.env)
+        returns = ", ".join(f"{value:.2f}" for value in played["returns"])
+        console.say(f"{played['episodes']} whole episodes (returns {returns or 'none'}).")
+        if self.json:
+            console.print_json(played)
 
 
 @dataclass(frozen=True)
