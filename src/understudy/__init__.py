@@ -17,15 +17,17 @@ if TYPE_CHECKING:
     from understudy.envs.empty_room import empty_room
     from understudy.envs.explore import explore
     from understudy.envs.registration import register as register_envs
-    from understudy.experiments.training import Result, load_policy, train
+    from understudy.experiments.training import Result, load_policy, load_reward, train
     from understudy.learners.config import Config, VectorConfig
     from understudy.learners.deep.config import DeepConfig
+    from understudy.learners.deep.paying import LearnedReward
     from understudy.learners.finite import imitate
 
 _HOME = {
     "Config": "understudy.learners.config:Config",
     "DeepConfig": "understudy.learners.deep.config:DeepConfig",
     "Demonstrations": "understudy.core.demonstrations:Demonstrations",
+    "LearnedReward": "understudy.learners.deep.paying:LearnedReward",
     "LinearMDP": "understudy.core.linear_mdp:LinearMDP",
     "MDP": "understudy.core.mdp:MDP",
     "Result": "understudy.experiments.training:Result",
@@ -38,6 +40,7 @@ _HOME = {
     "from_function": "understudy.core.mdp:from_function",
     "imitate": "understudy.learners.finite:imitate",
     "load_policy": "understudy.experiments.training:load_policy",
+    "load_reward": "understudy.experiments.training:load_reward",
     "occupancy": "understudy.core.mdp:occupancy",
     "optimum": "understudy.core.mdp:optimum",
     "predicting": "understudy.demos.recording:predicting",

@@ -29,6 +29,7 @@ ELSEWHERE = {
     r"tensorboard --logdir": "test_trackers.py reads what it would show",
     r"understudy demos record .*(EmptyRoom|--window)": "test_recording.py, with keys pressed",
     r"understudy demos record .*\.zip": "test_sb3.py, with PyTorch",
+    r"understudy watch .*--live": "test_live.py, in a window that nobody sees",
     r"understudy reproduce fig2": "test_sweep_networks.py, made small",
 }
 NETWORKS = (

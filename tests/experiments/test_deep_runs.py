@@ -71,7 +71,8 @@ def learn(env, demos, out, config=SMALL, **options):
 
 def results(folder):
     """What must not depend on interruptions."""
-    kept = {name: (folder / name).read_bytes() for name in ("metrics.jsonl", "policy.safetensors")}
+    names = ("metrics.jsonl", "policy.safetensors", "reward.safetensors")
+    kept = {name: (folder / name).read_bytes() for name in names if (folder / name).exists()}
     told = json.loads((folder / "done.json").read_text())
     kept["summary"] = {
         k: v for k, v in told.items() if k not in ("seconds", "run", "files", "demos")

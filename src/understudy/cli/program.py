@@ -17,7 +17,7 @@ from tyro.conf import OmitArgPrefixes, subcommand
 from understudy.cli import interrupts, learner_choice
 from understudy.cli.demos import Demos
 from understudy.cli.learning import Expert, Train, TrainDeep, TrainVectors
-from understudy.cli.results import Advise, Draw, Evaluate, Report, Table, Watch
+from understudy.cli.results import Advise, Draw, Evaluate, Export, Report, Table, Watch
 from understudy.cli.sweeps import Compare, Reproduce, SweepFile
 from understudy.core import extras
 from understudy.core.errors import UserError, plain
@@ -40,6 +40,7 @@ Chosen = (
     | Draw
     | Table
     | Watch
+    | Export
     | Demos
     | Advise
 )
@@ -65,6 +66,7 @@ def commands(arguments: list[str]) -> Any:
         | Annotated[Draw, subcommand("draw")]
         | Annotated[Table, subcommand("table")]
         | Annotated[Watch, subcommand("watch")]
+        | Annotated[Export, subcommand("export")]
         | Annotated[Demos, tyro.conf.OmitSubcommandPrefixes, OmitArgPrefixes, subcommand("demos")]
         | Annotated[Advise, subcommand("advise")]
     )

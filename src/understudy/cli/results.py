@@ -1,5 +1,5 @@
-"""What one does with runs: `understudy evaluate`, `watch`, `report`, `draw` and `table`; and
-`advise`."""
+"""What one does with runs: `understudy evaluate`, `watch`, `export`, `report`, `draw` and `table`;
+and `advise`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,16 +122,18 @@ class Evaluate:
 
 @dataclass(frozen=True)
 class Watch:
-    """Render a trained policy in its environment to a GIF or an MP4."""
+    """Render a trained policy in its environment to a GIF or an MP4, or in a window."""
 
     run: Positional[Path]
     """The run's folder."""
     out: Path | None = None
     """The film, .gif or .mp4; RUN/watch.gif if not given."""
+    live: bool = False
+    """Play whole episodes in a window, and write nothing; Esc or q closes it."""
     episodes: int = 3
-    """How many episodes to film."""
-    seconds: int = 10
-    """How much of each episode of a continuous task to film."""
+    """How many episodes to film or to play."""
+    seconds: int | None = None
+    """How much of each episode of a continuous task to film; 10 if not given."""
     seed: int = 0
     """Of all that is random."""
     env: str | None = None
@@ -139,20 +141,78 @@ class Watch:
     json: Json = False
 
     def main(self) -> None:
-        from understudy.experiments import console, watch
+        from understudy.experiments import console
+
+        if self.live:
+            self._live()
+            return
+        from understudy.experiments import watch
 
         filmed = watch.watch(
             self.run,
             self.out,
             episodes=self.episodes,
             seed=self.seed,
-            seconds=self.seconds,
+            seconds=10 if self.seconds is None else self.seconds,
             env=self.env,
         )
         returns = ", ".join(f"{value:.2f}" for value in filmed["returns"])
         console.say(f"{filmed['episodes']} episodes (returns {returns}): {filmed['out']}")
         if self.json:
             console.print_json(filmed)
+
+    def _live(self) -> None:
+        if self.out is not None or self.seconds is not None:
+            raise UserError("--out and --seconds are of films; leave them out, or --live.")
+        from understudy.experiments import console, live
+
+        played = live.live(self.run, episodes=self.episodes, seed=self.seed, env=self.env)
+        returns = ", ".join(f"{value:.2f}" for value in played["returns"])
+        console.say(f"{played['episodes']} whole episodes (returns {returns or 'none'}).")
+        if self.json:
+            console.print_json(played)
+
+
+@dataclass(frozen=True)
+class Export:
+    """Write a policy with networks for where understudy is not; nothing is uploaded."""
+
+    run: Positional[Path]
+    """The run's folder."""
+    onnx: Path | None = None
+    """A new file, policy.onnx: batches of observations in, actions out, scaling inside."""
+    numpy: Path | None = None
+    """A new file, policy.py: its `act(observation)` needs NumPy and nothing else."""
+    to_hub: Path | None = None
+    """A new folder, ready to upload to Hugging Face: model card, policy, reward, ONNX, NumPy."""
+    license: str = "unknown"
+    """Of the card: an identifier as Hugging Face lists them, such as mit."""
+    episodes: int = 20
+    """Of the card: how many episodes to play for its returns."""
+    seed: int = 0
+    """Of those episodes: episode i is reset with this + i."""
+    env: str | None = None
+    """The environment, where it is 'module:Class': a run's folder cannot name code to run."""
+    json: Json = False
+
+    def main(self) -> None:
+        from understudy.experiments import console, export
+
+        told = export.export(
+            self.run,
+            onnx=self.onnx,
+            numpy=self.numpy,
+            to_hub=self.to_hub,
+            license=self.license,
+            episodes=self.episodes,
+            seed=self.seed,
+            env=self.env,
+        )
+        for kind in ("onnx", "numpy", "hub"):
+            if kind in told:
+                console.say(f"{told[kind]['out']}: within {told[kind]['apart']:.1g} of the policy.")
+        if self.json:
+            console.print_json(told)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ EXTRAS = {  # by the name that is imported
     "minari": "minari",
     "minigrid": "minigrid",
     "mujoco": "mujoco",
+    "onnx": "onnx",
+    "onnxruntime": "onnx",
     "plotly": "plots",
     "pyarrow": "arrow",
     "pygame": "minigrid",

@@ -19,13 +19,14 @@ from understudy.core.errors import Diverged, UserError
 from understudy.experiments import console, run_files, runs, standing, store, trackers
 from understudy.experiments.run_files import CHECKPOINT
 from understudy.experiments.trackers import Tracker
-from understudy.learners.deep import acting, checkpoint, rehearsal
+from understudy.learners.deep import acting, checkpoint, learned_reward, rehearsal
 from understudy.learners.deep import policy as policies
 from understudy.learners.deep.actor import Actor
 from understudy.learners.deep.collect import Collector, Make
 from understudy.learners.deep.evaluation import Evaluator
+from understudy.learners.deep.learned_reward import Reward
 from understudy.learners.deep.policy import Policy
-from understudy.learners.deep.rehearsal import Method, Place, Schedule
+from understudy.learners.deep.rehearsal import Judged, Method, Place, Schedule
 from understudy.learners.deep.scaling import Scaling
 
 SECONDS = 60.0  # between checkpoints
@@ -33,12 +34,14 @@ SECONDS = 60.0  # between checkpoints
 
 @dataclass(frozen=True)
 class Stage:
-    """Where it happens: the environment, its scaling, and how the actor is exported from there."""
+    """Where it happens: the environment, its scaling, and how what was learned is exported from
+    there: the actor, and the discriminator where there is one."""
 
     make: Make
     border: Scaling
     export: Callable[[Actor], Policy]
     lanes: int = 1  # copies to practise in
+    price: Callable[[Judged], Reward] | None = None
 
 
 After = Callable[[Path, Path, Demonstrations], dict[str, Any]]
@@ -50,6 +53,7 @@ class Reached:
 
     summary: dict[str, Any]
     policy: Policy
+    reward: Reward | None
     played: Demonstrations
     rows: list[Mapping[str, Any]]  # of metrics
 
@@ -79,14 +83,27 @@ def in_memory(
         )
         played = evaluator(acting.deterministic(actor))
     summary = _summary(place, played, request, expert_return)
-    return Reached(summary, stage.export(actor), played, rows)
+    return Reached(summary, stage.export(actor), _reward(stage, method, place), played, rows)
+
+
+def _reward(stage: Stage, method: Method, place: Place) -> Reward | None:
+    """The reward that was learned, where the method learns one."""
+    judged = method.judge(place.state)
+    return None if judged is None or stage.price is None else stage.price(judged)
+
+
+def _keep(folder: Path, policy: Policy, reward: Reward | None) -> None:
+    """What was learned, to the run's folder or a draft of it."""
+    policies.save(folder, policy)
+    if reward is not None:
+        learned_reward.save(folder, reward)
 
 
 def write(request: Mapping[str, Any], reached: Reached, folder: Path) -> None:
     """A run that was learned in memory, to its folder."""
     with runs.recording(folder, request) as draft:
         runs.append(draft, [dict(row) for row in reached.rows])
-        policies.save(draft, reached.policy)
+        _keep(draft, reached.policy, reached.reward)
         runs.mark(draft, {**reached.summary, "run": str(folder)})
 
 
@@ -142,7 +159,7 @@ def in_folder(
             played = evaluator(acting.deterministic(actor))
         summary = _summary(place, played, request, expert_return, run=str(out))
         with store.room_for(out), store.together(out) as draft:
-            policies.save(draft, stage.export(actor))
+            _keep(draft, stage.export(actor), _reward(stage, method, place))
             summary |= after(out, draft, played)
             runs.mark(draft, summary, beside=out)
         store.still(out)  # a kill here leaves a finished run

@@ -23,7 +23,7 @@ from understudy.core.errors import UserError
 
 CONFIG, METRICS, CHECKPOINT = "config.json", "metrics.jsonl", "checkpoint.safetensors"
 MARKER, FAILED = "done.json", "failed.json"
-RESULTS = ("policy.json", "policy.safetensors", "replay.safetensors")
+RESULTS = ("policy.json", "policy.safetensors", "reward.safetensors", "replay.safetensors")
 NAMES = (CONFIG, METRICS, *RESULTS, CHECKPOINT, FAILED, MARKER)  # in the order of their writing
 LISTED = (METRICS, *RESULTS)  # those that a marker names
 DATASET = ("data/main_data.hdf5", "data/metadata.json")  # of an expert's demonstrations

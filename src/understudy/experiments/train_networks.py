@@ -22,11 +22,12 @@ from understudy.envs.given import Given, given
 from understudy.experiments import console, deep_run, runs, store, trackers
 from understudy.experiments.trackers import Tracker
 from understudy.learners.baselines.methods import Method, check_used
-from understudy.learners.deep import as_method, asking, learner, scaling
+from understudy.learners.deep import as_method, asking, learned_reward, learner, scaling
 from understudy.learners.deep import policy as policies
 from understudy.learners.deep.absorbing import Absorbing
 from understudy.learners.deep.config import DeepConfig, check_deep, refuse_too_large
 from understudy.learners.deep.expert_points import expert_points
+from understudy.learners.deep.learned_reward import Reward
 from understudy.learners.deep.policy import Policy
 from understudy.learners.deep.rehearsal import Method as Rehearsed
 from understudy.learners.deep.rehearsal import Schedule
@@ -136,6 +137,9 @@ def prepare(
         border,
         lambda actor: Policy(actor, border, env.name, *shapes, config.absorbing),
         lanes=config.envs,
+        price=lambda judged: Reward(
+            judged[0], border, env.name, *shapes, config.absorbing, config.reward, judged[1]
+        ),
     )
     schedule = Schedule(
         0 if method == "bc" else config.interactions,
@@ -181,33 +185,51 @@ def request(
 def evaluate(
     run: Path, *, episodes: int = 10, seed: int = 0, env: str | None = None
 ) -> dict[str, Any]:
-    """The stored policy, played deterministically: episode i reset with seed + i."""
-    if not 1 <= episodes <= 100_000:
-        raise UserError(f"--episodes is {episodes}; it must be from 1 to 100,000.")
-    policy, env, horizon = stored(run, env)
-    returns = []
-    with contextlib.closing(catalog.make(env, horizon=horizon)) as world, console.bar() as bar:
-        for i in bar.track(range(episodes), description="episodes"):
-            *_, gained = rollout.follow(world, policy.predict, seed=seed + i)
-            returns.append(gained)
+    """The stored policy, played deterministically."""
+    gained = returns(run, episodes=episodes, seed=seed, env=env)
     told = runs.summary(run)
     expert = told.get("expert_return", 0.0)
     if type(expert) not in (int, float) or not abs(expert) <= 1e15:
         raise UserError(f"{run / runs.MARKER} is not a run's: 'expert_return' is {expert!r:.60}.")
     return {
         "run": str(run),
-        "env": env,
-        "return": float(np.mean(returns)),
-        "return_std": float(np.std(returns)),
+        "env": stored(run, env)[1],
+        "return": float(np.mean(gained)),
+        "return_std": float(np.std(gained)),
         **{name: told[name] for name in ("expert_return",) if name in told},
         "episodes": episodes,
         "seed": seed,
     }
 
 
+def returns(run: Path, *, episodes: int, seed: int, env: str | None) -> list[float]:
+    """What the stored policy earns, deterministic: episode i is reset with seed + i."""
+    if not 1 <= episodes <= 100_000:
+        raise UserError(f"--episodes is {episodes}; it must be from 1 to 100,000.")
+    check_seed(seed)
+    policy, env, horizon = stored(run, env)
+    gained = []
+    with contextlib.closing(catalog.make(env, horizon=horizon)) as world, console.bar() as bar:
+        for i in bar.track(range(episodes), description="episodes"):
+            *_, last = rollout.follow(world, policy.predict, seed=seed + i)
+            gained.append(last)
+    return gained
+
+
 def policy(run: Path, env: str | None = None) -> Policy:
     """A stored policy, to act with; it asks no environment."""
     return policies.load(run)
+
+
+def reward(run: Path) -> Reward:
+    """The reward that a stored run learned; it asks no environment."""
+    if not (run / learned_reward.TENSORS).exists():
+        method = store.read_json(run / "config.json", "The run's").get("method")
+        raise UserError(
+            f"The run {run} has no {learned_reward.TENSORS}: its method ({method!s:.40}) learns no "
+            f"reward, or it has not finished, or an older version wrote it."
+        )
+    return learned_reward.load(run)
 
 
 def stored(run: Path, env: str | None) -> tuple[Policy, str, int | None]:

@@ -25,6 +25,7 @@ from understudy.experiments import train_tables as tables
 from understudy.experiments.kinds import FEATURES, NETWORKS, TABLES, Kind
 from understudy.learners.config import Config, VectorConfig
 from understudy.learners.deep.config import DeepConfig
+from understudy.learners.deep.learned_reward import Reward
 from understudy.learners.seeds import check_seed
 from understudy.learners.staged import FeaturePolicy, TablePolicy
 
@@ -126,6 +127,25 @@ def load_policy(folder: str | Path, env: str | None = None) -> Any:
         A policy with `predict(observation, state, episode_start, deterministic)`.
     """
     return kinds.of_run(Path(folder)).load(Path(folder), env)
+
+
+def load_reward(folder: str | Path) -> Reward:
+    """The reward that a stored run with networks has learned.
+
+    Args:
+        folder: The run's.
+
+    Returns:
+        A function of an observation and an action in the environment's own units, or of a batch of
+        each. `understudy.LearnedReward(env, reward)` is an environment that pays it.
+    """
+    kind = kinds.of_run(Path(folder))
+    if kind is not NETWORKS:
+        raise UserError(
+            f"The run {folder} is one with {kind.name}, whose reward is no function of vectors; of "
+            f"a table it is 'reward' in policy.safetensors, by stage, state and action."
+        )
+    return train_networks.reward(Path(folder))
 
 
 def _kind(env: Any, config: AnyConfig | None, features: str | None) -> Kind:

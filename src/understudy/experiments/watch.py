@@ -43,12 +43,9 @@ def watch(
     out = run / "watch.gif" if out is None else out
     if out.suffix.lower() not in (".gif", ".mp4"):
         raise UserError(f"The film {out} has no known suffix; choose .gif or .mp4.")
-    for name, value, most in (("episodes", episodes, 50), ("seconds", seconds, 600)):
-        if not 1 <= value <= most:
-            raise UserError(f"--{name} is {value}; it must be from 1 to {most}.")
-    check_seed(seed)
-    if not run.is_dir():
-        raise UserError(f"The run's folder {run} does not exist.")
+    check(run, episodes, seed)
+    if not 1 <= seconds <= 600:
+        raise UserError(f"--seconds is {seconds}; it must be from 1 to 600.")
     if out.is_dir():
         raise UserError(f"{out} is a folder, where a film is to be written.")
     write = write_gif if out.suffix.lower() == ".gif" else mp4_writer()
@@ -92,10 +89,20 @@ def watch(
     }
 
 
+def check(run: Path, episodes: int, seed: int) -> None:
+    """Refuse what nobody can watch."""
+    if not 1 <= episodes <= 50:
+        raise UserError(f"--episodes is {episodes}; it must be from 1 to 50.")
+    check_seed(seed)
+    if not run.is_dir():
+        raise UserError(f"The run's folder {run} does not exist.")
+
+
 @contextlib.contextmanager
-def no_display() -> Iterator[None]:
-    """Let pygame and MuJoCo draw in memory: a machine without a screen has nowhere else."""
-    quiet = {"SDL_VIDEODRIVER": "dummy", "MUJOCO_GL": "egl"}
+def no_display(*, window: bool = False) -> Iterator[None]:
+    """Let pygame and MuJoCo draw in memory: a machine without a screen has nowhere else. With a
+    `window`, pygame draws there."""
+    quiet = {"MUJOCO_GL": "egl"} | ({} if window else {"SDL_VIDEODRIVER": "dummy"})
     if os.environ.get("DISPLAY") or sys.platform != "linux":
         del quiet["MUJOCO_GL"]
     missing = [name for name in quiet if name not in os.environ]

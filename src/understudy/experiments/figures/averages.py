@@ -49,6 +49,13 @@ def bootstrap_interval(
     return low, high
 
 
+def mean_interval(x: Float[np.ndarray, " episodes"], level: float = 0.95) -> tuple[float, float]:
+    """Percentile bootstrap of the mean."""
+    drawn = np.random.default_rng(0).choice(x, size=(RESAMPLES, len(x))).mean(axis=1)
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
 def improvement(x: Float[np.ndarray, " runs"], y: Float[np.ndarray, " others"]) -> float:
     """The probability of improvement (Agarwal et al. 2021): that a run of `x` is above one of `y`,
     ties counted half. It is Mann and Whitney's U, as a share."""

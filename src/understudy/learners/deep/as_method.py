@@ -14,7 +14,7 @@ from understudy.learners.deep.actor import Actor
 from understudy.learners.deep.actor_critic import Transitions, transitions
 from understudy.learners.deep.collect import Act
 from understudy.learners.deep.learner import Settings
-from understudy.learners.deep.rehearsal import Method
+from understudy.learners.deep.rehearsal import Judged, Method
 from understudy.learners.deep.scaling import Scaling
 from understudy.learners.deep.turns import Player
 
@@ -76,7 +76,10 @@ def imitation(
     def handed(state: Any) -> Actor:
         return leads.handed(state.lead, state.average) if ours else state.average
 
-    return Method(state, settings.fresh // config.envs, act, step, handed)
+    def judge(state: Any) -> Judged | None:
+        return (state.judge, bool(state.terminates)) if ours else None
+
+    return Method(state, settings.fresh // config.envs, act, step, handed, judge)
 
 
 def cloning_alone(expert: Transitions, border: Scaling, settings: Settings, *, seed: int) -> Method:

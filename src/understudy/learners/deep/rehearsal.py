@@ -18,7 +18,10 @@ from understudy.core.errors import Diverged
 from understudy.learners.deep import acting
 from understudy.learners.deep.actor import Actor
 from understudy.learners.deep.collect import Act, Collector
+from understudy.learners.deep.discriminator import Discriminator
 from understudy.learners.deep.evaluation import Evaluator
+
+Judged = tuple[Discriminator, bool]  # the discriminator, and whether an episode ended early
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class Method:
     act: Callable[[Any, int], Act]  # how it practises, after so many interactions
     step: Callable[[Any, dict[str, np.ndarray], int], tuple[Any, dict[str, Any]]]
     actor: Callable[[Any], Actor]
+    judge: Callable[[Any], Judged | None] = lambda state: None  # where a reward is learned
 
 
 @dataclass(frozen=True)
