@@ -326,7 +326,8 @@ def test_what_is_drawn_of_networks_is_what_they_told(visit, networks_file):
         "practice": "practice_return", "the average’s": "earned", "missed": "missed",
         "the clone’s auditions": "clone_earned", "Q of the policy’s actions": "q",
         "at the expert’s points": "expert_logit", "at those of practice": "agent_logit",
-        "KL to the policy before": "kl", "entropy of the policy": "entropy", "weight of the clone’s actions": "held",
+        "KL to the policy before": "kl", "entropy of the policy": "entropy",
+        "weight of the clone’s actions": "held",
     }  # fmt: skip
     expected = {title: (2_000, pytest.approx(mean[name], rel=1e-4)) for title, name in told.items()}
     shown = {title: tuple(at) for title, at in drawn}

@@ -13,7 +13,8 @@ DRAWN = (
     "practice_return", "clone_earned", "earned", "expert_logit", "agent_logit", "q", "kl",
     "entropy", "missed", "held",
 )  # fmt: skip
-WAITING = ("q", "kl", "entropy", "missed", "held")  # of the actor: noughts while it waits for its critics
+# Of the actor: noughts while it waits for its critics.
+WAITING = ("q", "kl", "entropy", "missed", "held")
 JUDGED = ("clone_earned", "earned")  # noughts until the average was auditioned
 
 
