@@ -124,7 +124,7 @@ def cost(batch, old, critic, noise, *, kl, alpha, cloning, hint):
     def of(w):
         a, log, p = options(w, s, noise)
         gained = np.minimum(*twins(critic, s, a)) - alpha * log
-        missed = (weight * off(w, s, shown, noise is None)).mean()
+        missed = (weight * off(w, s, shown, noise is None)).sum()
         far = kl * divergence(w, old, s, noise is None) + cloning * missed
         return far - (p * gained).sum(0).mean()
 
@@ -203,7 +203,7 @@ def test_a_step_of_the_actor_and_of_the_temperature(discrete):
     """Half a step; the last two of seven points are the expert's, a clone has a word at others."""
     agent, batch, _, noise = staged(discrete)
     actor, old, critic = map(weights, (agent.actor, agent.anchor, agent.critic))
-    weight = np.float32([0.1, 0, 0.3, 0.2, 0, 1, 1])
+    weight = np.float32([0.1, 0, 0.3, 0.2, 0, 0.5, 0.5])
     said = jnp.asarray(batch.action)[::-1]
     hint = said, weight
     half = step(lambda *args, **keys: actor_critic.ascend(
@@ -347,8 +347,8 @@ def test_near_the_expert_the_clone_has_a_word(left, absorbing):
     there = np.concatenate([s, said * (1 - s[:, -1:]) if absorbing else said], axis=-1)
     near = left * np.minimum(1, np.exp(net(weights(state.judge), there)[:, 0]))
     assert np.ptp(near) > 0.1 * left
-    np.testing.assert_allclose(found.weight[:5], near[:5], rtol=1e-4)
-    np.testing.assert_array_equal(found.weight[5:], 1)
+    np.testing.assert_allclose(found.weight[:5], near[:5] / 7, rtol=1e-4)
+    np.testing.assert_allclose(found.weight[5:], 1 / 2)
     np.testing.assert_array_equal(found.action[:5], said[:5])
     np.testing.assert_array_equal(found.action[5:], batch.action[5:])
     assert float(held) == pytest.approx(near[:5].mean(), rel=1e-4)
@@ -356,7 +356,7 @@ def test_near_the_expert_the_clone_has_a_word(left, absorbing):
         other = learner.resolve(dataclasses.replace(config, **changes))
         hint, held = learner.known(state, batch, 2, jnp.float32(left), other)
         assert (float(held), hint is None) == (0, "cloning" in changes)
-    np.testing.assert_array_equal(hint.weight, [0, 0, 0, 0, 0, 1, 1])
+    np.testing.assert_array_equal(hint.weight, np.float32([0, 0, 0, 0, 0, 0.5, 0.5]))
 
 
 @pytest.mark.parametrize("reward", ["auto", "negative"])

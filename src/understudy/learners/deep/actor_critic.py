@@ -82,8 +82,8 @@ class Agent(eqx.Module):
 
 
 class Hint(NamedTuple):
-    """What is known of what to do: an action at each point of a batch, and how much it weighs, from
-    0 to 1; the last `of_expert` points are the expert's."""
+    """What is known of what to do: an action at each point of a batch, and how much missing it
+    costs; the last `of_expert` points are the expert's."""
 
     action: Float32[Array, "batch A"]
     weight: Float32[Array, " batch"]
@@ -131,7 +131,7 @@ def renewed(agent: Agent, now: Bool[Array, ""]) -> Agent:
 def shown(batch: Transitions, of_expert: int) -> Hint:
     """At the expert's states of a batch, which are its last, the expert's own actions."""
     theirs = jnp.arange(len(batch.obs)) >= len(batch.obs) - of_expert
-    return Hint(batch.action, theirs.astype(jnp.float32), of_expert)
+    return Hint(batch.action, theirs.astype(jnp.float32) / max(of_expert, 1), of_expert)
 
 
 def improve(
@@ -220,7 +220,7 @@ def ascend(
         missed = hinted = jnp.zeros_like(alpha)
         if hint is not None:
             each = here.miss(hint.action)
-            missed, hinted = jnp.mean(each[-hint.of_expert :]), jnp.mean(hint.weight * each)
+            missed, hinted = jnp.mean(each[-hint.of_expert :]), jnp.sum(hint.weight * each)
 
         def expect(x: Array) -> Array:
             return jnp.mean(jnp.sum(a.weight * x, axis=0))

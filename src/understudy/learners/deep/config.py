@@ -42,7 +42,7 @@ class DeepConfig:
     """How strongly the policy is held to the one before (1 / step size of the mirror step)."""
     anchor: int | None = None
     """The one before is renewed every so many policy steps; None: with every iteration."""
-    cloning: float = 2.0
+    cloning: float = 1.0
     """How strongly the policy is held to the expert's actions at the expert's states, those in its
     batches; and, after a clone, to the clone's at practised states where they look like the
     expert's, which falls with the actor's rate."""

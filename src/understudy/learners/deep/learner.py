@@ -341,7 +341,7 @@ def known(
     there = discriminators.points(dataclasses.replace(batch, action=action), config.absorbing)
     near = left * jnp.minimum(1, jnp.exp(state.judge(there)))  # D/(1−D) is e^ℓ
     theirs = jnp.arange(len(near)) < practised
-    weight = jnp.where(theirs, near, hint.weight)
+    weight = jnp.where(theirs, near / len(near), hint.weight)
     action = jnp.where(theirs[:, None], action, hint.action)
     return Hint(action, weight, of_expert), jnp.mean(near[:practised])
 
