@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from tyro.conf import OmitArgPrefixes, Positional, arg
 
-from understudy.cli.demos import Json
+from understudy.cli.demos import Json, Keys
 from understudy.learners.baselines.methods import Method
 from understudy.learners.config import Config, VectorConfig
 from understudy.learners.deep.config import DeepConfig, ExpertConfig, Preset
@@ -105,6 +105,7 @@ class TrainDeep:
     """Imitate only the first so many demonstrations."""
     thin: int | None = None
     """Show only every so many steps of each demonstration."""
+    keys: Keys = ()
     horizon: int | None = None
     """Steps per episode; the environment's own if not given."""
     seed: int = 0
@@ -130,6 +131,7 @@ class TrainDeep:
             "demos": self.demos,
             "trajectories": self.trajectories,
             "thin": self.thin,
+            "keys": self.keys,
             "horizon": self.horizon,
             "seed": self.seed,
             "out": self.out,

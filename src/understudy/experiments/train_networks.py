@@ -16,8 +16,8 @@ from understudy.core.demonstrations import Demonstrations
 from understudy.core.errors import UserError
 from understudy.core.precision import double
 from understudy.demos import rollout, shipped
-from understudy.demos.reading import read
-from understudy.envs import catalog
+from understudy.demos.reading import has_names, read
+from understudy.envs import catalog, named
 from understudy.envs.given import Given, given
 from understudy.experiments import console, deep_run, runs, store, trackers
 from understudy.experiments.trackers import Tracker
@@ -55,6 +55,7 @@ def train(
     demos: str | None = None,
     trajectories: int | None = None,
     thin: int | None = None,
+    keys: Sequence[str] = (),
     horizon: int | None = None,
     seed: int = 0,
     out: Path | None = None,
@@ -68,13 +69,14 @@ def train(
     check_seed(seed)
     trackers.refuse_missing(track)
     ready = prepare(
-        given(env),
-        demonstrations(env, demos, trajectories),
+        given(env, keys),
+        demonstrations(env, demos, trajectories, keys),
         config,
         method=method,
         demos=demos,
         trajectories=trajectories,
         thin=thin,
+        keys=keys,
         horizon=horizon,
         seed=seed,
         checkpoint=checkpoint,
@@ -100,6 +102,7 @@ def prepare(
     demos: str | None = None,
     trajectories: int | None = None,
     thin: int | None = None,
+    keys: Sequence[str] = (),
     horizon: int | None = None,
     seed: int = 0,
     checkpoint: float = deep_run.SECONDS,
@@ -109,8 +112,9 @@ def prepare(
     check_used(method, config)
     check_seed(seed)
     settings = learner.resolve(config)
+    about = {"demos": demos, "trajectories": trajectories, "thin": thin, "keys": keys}
     identity = request(
-        env.name, config, shown, method, demos, trajectories, thin, horizon, seed, env.named()
+        env.name, config, shown, method, **about, horizon=horizon, seed=seed, named=env.named()
     )
 
     def make() -> gymnasium.Env:
@@ -118,7 +122,13 @@ def prepare(
         return Absorbing(world) if config.absorbing else world
 
     with contextlib.closing(make()) as world:
-        border, plain = scaling.of_spaces(world, env.name), world.unwrapped
+        if keys and not named.has_names(world) and not (demos and by_name(env.name, demos)):
+            raise UserError(
+                f"Neither {env.name} nor its demonstrations show anything by name; leave --keys "
+                f"out."
+            )
+        border = scaling.of_spaces(world, env.name)
+        plain = world.env if isinstance(world, Absorbing) else world
         shapes = (plain.observation_space.shape or (), plain.action_space.shape or ())
         refuse_too_large(config, border.observations, border.actions)
         expert, border = expert_points(shown, world, border, config, env.name, thin)
@@ -157,10 +167,13 @@ def request(
     thin: int | None,
     horizon: int | None,
     seed: int,
+    keys: Sequence[str] = (),
     named: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The run's identity."""
-    thinned = {} if thin is None else {"thin": thin}
+    thinned: dict[str, Any] = {} if thin is None else {"thin": thin}
+    if keys:
+        thinned["keys"] = list(keys)
     return {
         "kind": KIND,
         "method": method,
@@ -184,9 +197,12 @@ def evaluate(
     """The stored policy, played deterministically: episode i reset with seed + i."""
     if not 1 <= episodes <= 100_000:
         raise UserError(f"--episodes is {episodes}; it must be from 1 to 100,000.")
-    policy, env, horizon = stored(run, env)
+    policy, env, horizon, keys = stored(run, env)
     returns = []
-    with contextlib.closing(catalog.make(env, horizon=horizon)) as world, console.bar() as bar:
+    with (
+        contextlib.closing(catalog.make(env, horizon=horizon, keys=keys)) as world,
+        console.bar() as bar,
+    ):
         for i in bar.track(range(episodes), description="episodes"):
             *_, gained = rollout.follow(world, policy.predict, seed=seed + i)
             returns.append(gained)
@@ -210,22 +226,29 @@ def policy(run: Path, env: str | None = None) -> Policy:
     return policies.load(run)
 
 
-def stored(run: Path, env: str | None) -> tuple[Policy, str, int | None]:
-    """A run's policy, environment and horizon."""
+def stored(run: Path, env: str | None) -> tuple[Policy, str, int | None, tuple[str, ...]]:
+    """A run's policy, environment and horizon, and the names of what it sees there, if only some
+    of them."""
     policy = policies.load(run)
     request = store.read_json(run / "config.json", "The run's")
     env = runs.playable(run, policy.env, env)
     horizon = request.get("horizon")
     if horizon is not None and (type(horizon) is not int or not 1 <= horizon <= 10**9):
         raise UserError(f"{run / 'config.json'} has a horizon of {horizon!r}, which cannot be.")
-    return policy, env, horizon
+    keys = request.get("keys", [])
+    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
+        raise UserError(f"{run / 'config.json'} has keys of {keys!r:.60}, which cannot be.")
+    return policy, env, horizon, tuple(keys)
 
 
-def demonstrations(env: str, demos: str | None, trajectories: int | None) -> Demonstrations:
-    """Those asked for, or those that we ship; `medium` is the environment's own."""
+def demonstrations(
+    env: str, demos: str | None, trajectories: int | None, keys: Sequence[str] = ()
+) -> Demonstrations:
+    """Those asked for, or those that we ship; `medium` is the environment's own. Of what they show
+    by name, only the `keys`, if any are given."""
     shown = shipped.find(env, demos)
     if shown is None and demos is not None:
-        shown = read(demos)
+        shown = read(demos, keys if keys and has_names(demos) else ())
     if shown is None:
         raise UserError(
             f"There are no demonstrations of {env} in the package; give --demos (a .npz, a "
@@ -238,6 +261,11 @@ def demonstrations(env: str, demos: str | None, trajectories: int | None) -> Dem
             f"--trajectories is {trajectories}; there are {len(shown)} demonstrations of {env}."
         )
     return shown.first(trajectories)
+
+
+def by_name(env: str, demos: str) -> bool:
+    """Whether the demonstrations show things by name; the package's own do not."""
+    return shipped.find(env, demos) is None and has_names(demos)
 
 
 def fingerprint(*arrays: np.ndarray) -> str:
