@@ -118,6 +118,9 @@ class TrainDeep:
     folders."""
     checkpoint: float = 60.0
     """Seconds between checkpoints."""
+    stepping: Literal["auto", "sync", "async"] = "auto"
+    """How the copies of --envs are stepped: one after another, or each in a process of its own;
+    auto: processes, where a step takes a millisecond or more. The run comes to the same."""
     restart: Restart = False
     track: Track = ()
     json: Json = False
@@ -144,7 +147,9 @@ class TrainDeep:
             summary = several_seeds.train(self.env, self.config, seeds=self.seeds, **options)
             console.err.print(several_seeds.table(summary))
         else:
-            summary = train_networks.train(self.env, self.config, track=self.track, **options)
+            summary = train_networks.train(
+                self.env, self.config, stepping=self.stepping, track=self.track, **options
+            )
             console.err.print(train_tables.summary_table(summary))
         if self.json:
             console.print_json(summary)

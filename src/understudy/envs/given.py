@@ -35,7 +35,7 @@ def given(env: Any, keys: Sequence[str] = ()) -> Given:
     if isinstance(env, Given):
         return env
     if isinstance(env, str):
-        return Given(env, lambda horizon: catalog.make(env, horizon=horizon, keys=keys))
+        return Given(env, functools.partial(_by_name, env, keys))
     if isinstance(env, gymnasium.Env):
         name = _name(env)
         about = plain(f"{env} {env.spec.kwargs if env.spec else ''}".strip())
@@ -49,6 +49,11 @@ def given(env: Any, keys: Sequence[str] = ()) -> Given:
         f"The environment is {type(env).__name__}; give an id, a Gymnasium environment, a function "
         f"that makes one, an MDP or a LinearMDP."
     )
+
+
+def _by_name(name: str, keys: Sequence[str], horizon: int | None) -> gymnasium.Env:
+    """A function with a name, which other processes know too."""
+    return catalog.make(name, horizon=horizon, keys=keys)
 
 
 def _name(env: gymnasium.Env) -> str:

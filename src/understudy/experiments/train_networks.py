@@ -3,11 +3,12 @@ demonstrations and its run."""
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
@@ -22,7 +23,7 @@ from understudy.envs.given import Given, given
 from understudy.experiments import console, deep_run, runs, store, trackers
 from understudy.experiments.trackers import Tracker
 from understudy.learners.baselines.methods import Method, check_used
-from understudy.learners.deep import as_method, asking, learner, scaling
+from understudy.learners.deep import as_method, asking, copies, learner, scaling
 from understudy.learners.deep import policy as policies
 from understudy.learners.deep.absorbing import Absorbing
 from understudy.learners.deep.config import DeepConfig, check_deep, refuse_too_large
@@ -33,6 +34,9 @@ from understudy.learners.deep.rehearsal import Schedule
 from understudy.learners.seeds import check_seed
 
 KIND = "networks"
+# How copies of the environment are stepped; auto: in processes where a step is slow. It is no part
+# of what a run is: it comes to the same.
+Stepping = Literal["auto", "sync", "async"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,7 @@ def train(
     seed: int = 0,
     out: Path | None = None,
     checkpoint: float = deep_run.SECONDS,
+    stepping: Stepping = "auto",
     track: Sequence[Tracker] = (),
     restart: bool = False,
 ) -> dict[str, Any]:
@@ -80,6 +85,7 @@ def train(
         horizon=horizon,
         seed=seed,
         checkpoint=checkpoint,
+        stepping=stepping,
     )
     return deep_run.in_folder(
         out,
@@ -106,6 +112,7 @@ def prepare(
     horizon: int | None = None,
     seed: int = 0,
     checkpoint: float = deep_run.SECONDS,
+    stepping: Stepping = "sync",
 ) -> Prepared:
     """Check all of it, and try the environment out; nothing is written or learned yet."""
     check_deep(config)
@@ -117,10 +124,7 @@ def prepare(
         env.name, config, shown, method, **about, horizon=horizon, seed=seed, named=env.named()
     )
 
-    def make() -> gymnasium.Env:
-        world = env.make(horizon)
-        return Absorbing(world) if config.absorbing else world
-
+    make = functools.partial(_made, env, horizon, config.absorbing)
     with contextlib.closing(make()) as world:
         if keys and not named.has_names(world) and not (demos and by_name(env.name, demos)):
             raise UserError(
@@ -133,6 +137,10 @@ def prepare(
         refuse_too_large(config, border.observations, border.actions)
         expert, border = expert_points(shown, world, border, config, env.name, thin)
         asking.try_out(world)
+        alone = config.envs == 1 or method == "bc"
+        processes = not alone and (
+            stepping == "async" or (stepping == "auto" and copies.slow(world))
+        )
 
     def begin() -> Rehearsed:
         with console.working("beginning"):
@@ -146,6 +154,7 @@ def prepare(
         border,
         lambda actor: Policy(actor, border, env.name, *shapes, config.absorbing),
         lanes=config.envs,
+        processes=processes,
     )
     schedule = Schedule(
         0 if method == "bc" else config.interactions,
@@ -155,6 +164,11 @@ def prepare(
         checkpoint_seconds=checkpoint,
     )
     return Prepared(identity, begin, stage, schedule, float(shown.returns.mean()))
+
+
+def _made(env: Given, horizon: int | None, absorbing: bool) -> gymnasium.Env:
+    world = env.make(horizon)
+    return Absorbing(world) if absorbing else world
 
 
 def request(
