@@ -13,7 +13,7 @@ from gymnasium import spaces
 from understudy.core import files
 from understudy.core.demonstrations import Demonstrations
 from understudy.core.errors import UserError
-from understudy.demos import csv, hdf5, inspection, minari, npz, sb2, sb3, trajectories
+from understudy.demos import arrow, csv, hdf5, inspection, minari, npz, sb2, sb3
 from understudy.demos.reading import format_of, read
 from understudy.demos.writing import write
 
@@ -221,10 +221,10 @@ def test_ragged_episodes_are_refused(ragged):
 
     kind = pa.list_(pa.list_(pa.float64()))
     with pytest.raises(ValueError, match="ragged"):
-        trajectories._dense(pa.array([ragged], kind)[0].values)
+        arrow.dense(pa.array([ragged], kind)[0].values)
     with pytest.raises(ValueError, match="ragged"):
-        trajectories._dense(pa.array([[]], kind)[0].values)
-    whole = trajectories._dense(pa.array([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]], kind)[0].values)
+        arrow.dense(pa.array([[]], kind)[0].values)
+    whole = arrow.dense(pa.array([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]], kind)[0].values)
     assert whole.tolist() == [[1, 2], [3, 4], [5, 6]]
 
 

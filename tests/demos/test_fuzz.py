@@ -24,10 +24,11 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from test_deep_runs import scripted
+from test_robot_formats import lerobot
 
 from understudy.core import window as windows
 from understudy.core.errors import UserError
-from understudy.demos import csv, minari, npz, reading, sb2, trajectories
+from understudy.demos import csv, d4rl, minari, npz, reading, robomimic, sb2, trajectories
 from understudy.experiments import runs, store, stored_runs
 from understudy.experiments.sweeps import sweep_file
 from understudy.learners.deep import actor, checkpoint, scaling
@@ -182,7 +183,10 @@ def place(tmp_path_factory):
     npz.write(folder / "ours.npz", shown)
     sb2.write(folder / "sb2.npz", shown)
     csv.write(folder / "demos.csv", shown)
+    d4rl.write(folder / "d4rl.hdf5", shown)
+    robomimic.write(folder / "robomimic.hdf5", shown)
     trajectories.write(folder / "imitation", shown)
+    lerobot(folder / "lerobot")
     world = gymnasium.make("Pendulum-v1")
     minari.write(folder, "fuzz/good-v0", scripted("Pendulum-v1"), world)
     minari.write(folder, "fuzz/arrow-v0", scripted("Pendulum-v1"), world, arrow=True)
@@ -201,7 +205,10 @@ REQUEST = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["ours.npz", "sb2.npz", "demos.csv"])
+FILES = ["ours.npz", "sb2.npz", "demos.csv", "d4rl.hdf5", "robomimic.hdf5"]
+
+
+@pytest.mark.parametrize("name", FILES)
 def test_a_file_of_demonstrations(name, place, tmp_path):
     path = shutil.copy(place / name, tmp_path / name)
     one_spoilt([path], lambda: reading.read(path))
@@ -234,7 +241,7 @@ def test_arrays_of_another_kind_than_demonstrations(name, place, tmp_path):
     read()
 
 
-@pytest.mark.parametrize("name", ["imitation", "fuzz/good-v0", "fuzz/arrow-v0"])
+@pytest.mark.parametrize("name", ["imitation", "lerobot", "fuzz/good-v0", "fuzz/arrow-v0"])
 def test_a_folder_of_demonstrations(name, place, tmp_path):
     shutil.copytree(place / name, tmp_path / name)
     files = sorted(p for p in (tmp_path / name).rglob("*") if p.is_file())

@@ -1,5 +1,6 @@
 """Exported policies: they answer as `predict` does, elsewhere too; and the card is read."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -26,9 +27,14 @@ FINE = Scaling(  # finer than single precision can tell
     np.float64([1e6, 2, 3]), np.float64([1e-3, 2, 4]), np.float64([-1, -400]),
     np.float64([3, 1e3]), discrete=False,
 )  # fmt: skip
+SEVERAL = Scaling(  # three choices at once, of 2, 3 and 4 numbers, each from another one on
+    np.float32([0] * 3), np.float32([1] * 3), np.float32([0, -1, 5]), np.float32([1, 1, 8]),
+    discrete=True,
+)  # fmt: skip
 POLICIES = {
     "box": kept(BOX),
     "choice": kept(CHOICE),
+    "several choices": dataclasses.replace(kept(SEVERAL), action_shape=(3,)),
     "fine": kept(FINE),
     "absorbing": kept(BOX, (2,), absorbing=True),
     "shaped": kept(BOX, (1, 3)),

@@ -1,5 +1,8 @@
 """Small worlds that understudy has never heard of, for tests by entry point ('probe:Point')."""
 
+import os
+import time
+
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box
@@ -85,3 +88,18 @@ def straight(episodes=5, world=Point, seed=100):
         done.append(np.array(a))
         gained.append(np.array(r))
     return Demonstrations(seen, done, gained, [False] * episodes)
+
+
+class Gone(Point):
+    """Ends its process with its first step."""
+
+    def step(self, action):
+        os._exit(3)
+
+
+class Sleepy(Point):
+    """Takes two milliseconds a step."""
+
+    def step(self, action):
+        time.sleep(0.002)
+        return super().step(action)

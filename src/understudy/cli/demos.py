@@ -9,7 +9,14 @@ from tyro.conf import Positional, arg, subcommand
 from understudy.core.errors import UserError
 
 Json = Annotated[bool, arg(help="Print one JSON document on stdout.", name="json")]
-Format = Literal["npz", "csv", "sb2", "imitation", "minari", "minari-arrow"]
+Format = Literal["npz", "csv", "sb2", "d4rl", "robomimic", "imitation", "minari", "minari-arrow"]
+Keys = Annotated[
+    tuple[str, ...],
+    arg(
+        help="Of what is seen by name (a dictionary; LeRobot, robomimic), only these parts, in "
+        "this order; all of them, by name, if not given."
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -17,17 +24,19 @@ class Info:
     """Count and measure demonstrations: lengths, returns, ranges, ends, repetitions."""
 
     source: Positional[str]
-    """A .npz (ours, or Stable-Baselines 2's), a .csv, a folder of `imitation`'s trajectories, a
-    Minari dataset (folder or id), or an environment whose demonstrations are in the package."""
+    """A .npz (ours, or Stable-Baselines 2's), a .csv, a .hdf5 of D4RL or robomimic, a folder of
+    LeRobot or of `imitation`'s trajectories, a Minari dataset (folder or id), or an environment
+    whose demonstrations are in the package."""
     env: str | None = None
     """Also tell how much of this environment's spaces they cover."""
+    keys: Keys = ()
     json: Json = False
 
     def main(self) -> None:
         from understudy.experiments import console
         from understudy.experiments import demo_files as demos
 
-        told = demos.info(self.source, self.env)
+        told = demos.info(self.source, self.env, self.keys)
         console.err.print(demos.table(told))
         if self.json:
             console.print_json(told)
@@ -41,13 +50,14 @@ class Check:
     """As of `info`."""
     env: Positional[str]
     """The environment that they are meant for."""
+    keys: Keys = ()
     json: Json = False
 
     def main(self) -> None:
         from understudy.experiments import console
         from understudy.experiments import demo_files as demos
 
-        found = demos.check(self.source, self.env)
+        found = demos.check(self.source, self.env, self.keys)
         if self.json:
             console.print_json(found)
         for sentence in found["odd"]:
@@ -64,20 +74,23 @@ class Convert:
     source: Positional[str]
     """As of `info`."""
     target: Positional[Path]
-    """A new file (.npz, .csv) or folder."""
+    """A new file (.npz, .csv, .hdf5) or folder."""
     format: Format | None = None
     """By the target's name if not given: .npz, .csv, or a folder, which is a Minari dataset."""
     env: str | None = None
-    """For a Minari dataset: the environment that it is of."""
+    """For a Minari dataset, or a file of robomimic: the environment that it is of."""
     episodes: int | None = None
     """Only the first so many."""
+    keys: Keys = ()
     json: Json = False
 
     def main(self) -> None:
         from understudy.experiments import console
         from understudy.experiments import demo_files as demos
 
-        done = demos.convert(self.source, self.target, self.format, self.env, self.episodes)
+        done = demos.convert(
+            self.source, self.target, self.format, self.env, self.episodes, self.keys
+        )
         console.say(f"{done['episodes']} episodes, {done['steps']:,} steps: {done['out']}")
         if self.json:
             console.print_json(done)
@@ -91,13 +104,14 @@ class Plot:
     """As of `info`."""
     out: Path = Path("demos.png")
     """The picture: .png, .pdf or .svg."""
+    keys: Keys = ()
     json: Json = False
 
     def main(self) -> None:
         from understudy.experiments import console
         from understudy.experiments import demo_files as demos
 
-        drawn = demos.plot(self.source, self.out)
+        drawn = demos.plot(self.source, self.out, self.keys)
         console.say(f"Picture: {drawn}")
         if self.json:
             console.print_json({"source": self.source, "out": str(drawn)})
@@ -124,6 +138,7 @@ class Record:
     """Steps per episode; the environment's own if not given."""
     format: Format | None = None
     """By the name of --out if not given."""
+    keys: Keys = ()
     json: Json = False
 
     def main(self) -> None:
@@ -139,6 +154,7 @@ class Record:
             seed=self.seed,
             horizon=self.horizon,
             format=self.format,
+            keys=self.keys,
         )
         console.err.print(demos.table(told))
         if self.json:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from tyro.conf import OmitArgPrefixes, Positional, arg
 
-from understudy.cli.demos import Json
+from understudy.cli.demos import Json, Keys
 from understudy.learners.baselines.methods import Method
 from understudy.learners.config import Config, VectorConfig
 from understudy.learners.deep.config import DeepConfig, ExpertConfig, Preset
@@ -105,6 +105,7 @@ class TrainDeep:
     """Imitate only the first so many demonstrations."""
     thin: int | None = None
     """Show only every so many steps of each demonstration."""
+    keys: Keys = ()
     horizon: int | None = None
     """Steps per episode; the environment's own if not given."""
     seed: int = 0
@@ -117,6 +118,9 @@ class TrainDeep:
     folders."""
     checkpoint: float = 60.0
     """Seconds between checkpoints."""
+    stepping: Literal["auto", "sync", "async"] = "auto"
+    """How the copies of --envs are stepped: one after another, or each in a process of its own;
+    auto: processes, where a step takes a millisecond or more. The run comes to the same."""
     restart: Restart = False
     track: Track = ()
     json: Json = False
@@ -130,6 +134,7 @@ class TrainDeep:
             "demos": self.demos,
             "trajectories": self.trajectories,
             "thin": self.thin,
+            "keys": self.keys,
             "horizon": self.horizon,
             "seed": self.seed,
             "out": self.out,
@@ -142,7 +147,9 @@ class TrainDeep:
             summary = several_seeds.train(self.env, self.config, seeds=self.seeds, **options)
             console.err.print(several_seeds.table(summary))
         else:
-            summary = train_networks.train(self.env, self.config, track=self.track, **options)
+            summary = train_networks.train(
+                self.env, self.config, stepping=self.stepping, track=self.track, **options
+            )
             console.err.print(train_tables.summary_table(summary))
         if self.json:
             console.print_json(summary)

@@ -19,6 +19,7 @@ from understudy.cli.demos import Demos
 from understudy.cli.learning import Expert, Train, TrainDeep, TrainVectors
 from understudy.cli.results import Advise, Draw, Evaluate, Export, Report, Table, Watch
 from understudy.cli.sweeps import Compare, Reproduce, SweepFile
+from understudy.cli.tuning import Tune
 from understudy.core import extras
 from understudy.core.errors import UserError, plain
 from understudy.experiments import streams
@@ -33,6 +34,7 @@ Chosen = (
     | TrainVectors
     | Evaluate
     | Expert
+    | Tune
     | Reproduce
     | SweepFile
     | Compare
@@ -50,15 +52,20 @@ def commands(arguments: list[str]) -> Any:
     """The commands; `train` has the options of the learner that its environment is for."""
     learner = _train(arguments[1:]) if arguments[:1] == ["train"] else Train
     train: Any = Annotated[learner, subcommand("train")]
-    if learner is TrainDeep:  # a preset and a method have defaults of their own
-        preset = _chosen(arguments, "--preset", PRESETS) or "fast"
-        method = _chosen(arguments, "--method", TITLES) or "mdpo"
-        default = TrainDeep(env=MISSING, config=options(method, PRESETS[preset]))
-        train = Annotated[TrainDeep, subcommand("train", default=default)]
+    # A preset and a method have defaults of their own.
+    preset = _chosen(arguments, "--preset", PRESETS) or "fast"
+    method = _chosen(arguments, "--method", TITLES) or "mdpo"
+    config = options(method, PRESETS[preset])
+    if learner is TrainDeep:
+        train = Annotated[
+            TrainDeep, subcommand("train", default=TrainDeep(env=MISSING, config=config))
+        ]
+    tuned = Tune(env=MISSING, config=config)
     return (
         train
         | Annotated[Evaluate, subcommand("evaluate")]
         | Annotated[Expert, subcommand("expert")]
+        | Annotated[Tune, subcommand("tune", default=tuned)]
         | Annotated[Reproduce, subcommand("reproduce")]
         | Annotated[SweepFile, subcommand("sweep")]
         | Annotated[Compare, subcommand("compare")]

@@ -4,9 +4,10 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Discrete, Space
 
 from understudy.core.demonstrations import Demonstrations
+from understudy.envs.action_fit import switches
 
 
 def describe(demos: Demonstrations, world: gymnasium.Env | None = None) -> dict[str, Any]:
@@ -39,7 +40,7 @@ def coverage(demos: Demonstrations, world: gymnasium.Env | None) -> dict[str, An
         ("observations", world.observation_space, demos.observations),
         ("actions", world.action_space, demos.actions),
     ):
-        values = np.concatenate(episodes)
+        values, space = np.concatenate(episodes), _boxed(space)
         if isinstance(space, Discrete):
             told[name] = len(np.unique(values)) / int(space.n)
         elif isinstance(space, Box) and values.shape[1:] == space.shape:
@@ -48,6 +49,13 @@ def coverage(demos: Demonstrations, world: gymnasium.Env | None) -> dict[str, An
             if sides.size:
                 told[name] = float(np.clip(sides, 0, 1).mean())
     return {"coverage": told}
+
+
+def _boxed(space: Space[Any]) -> Space[Any]:
+    """Several choices at once as the box of their numbers; other spaces as they are."""
+    if (ends := switches(space)) is None:
+        return space
+    return Box(*ends, dtype=np.int64)
 
 
 def repeated(demos: Demonstrations) -> int:
@@ -65,7 +73,10 @@ def misfits(demos: Demonstrations, world: gymnasium.Env) -> list[str]:
         ("observations", world.observation_space, demos.observations),
         ("actions", world.action_space, demos.actions),
     ):
-        values = np.concatenate(episodes)
+        values, several = np.concatenate(episodes), switches(space) is not None
+        space = _boxed(space)
+        if several and (values % 1 != 0).any():
+            told.append(f"The {noun} are not whole numbers; the environment takes choices.")
         if isinstance(space, Discrete):
             if values.ndim != 1 or (values % 1 != 0).any():
                 told.append(f"The {noun} are not whole numbers; the environment has {space}.")

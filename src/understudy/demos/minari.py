@@ -7,9 +7,11 @@ for ids below MINARI_DATASETS_PATH, or ~/.minari/datasets.
 import contextlib
 import json
 import os
+import re
 import shutil
 import tempfile
 import warnings
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from understudy.core import extras, files
 from understudy.core.demonstrations import Demonstrations, ended
 from understudy.core.errors import UserError
 from understudy.demos import hdf5
+from understudy.envs import named as names
 from understudy.envs.guard import plain
 
 
@@ -120,41 +123,27 @@ def refuse_unwritable(env: gymnasium.Env) -> None:
             ) from None
 
 
-def read(source: str | Path) -> Demonstrations:
-    """A dataset by its folder, or by its id where Minari keeps its own."""
+def read(source: str | Path, keys: Sequence[str] = ()) -> Demonstrations:
+    """A dataset by its folder, or by its id where Minari keeps its own. Of what is seen by name,
+    only the `keys`, if any are given."""
     extras.refuse_missing("A Minari dataset", "minari", "h5py")
     import minari
-    from minari.storage.datasets_root_dir import get_dataset_path
 
-    folder = Path(source) if Path(source).is_dir() else Path(get_dataset_path(str(source)))
-    data = folder / "data" if (folder / "data").is_dir() else folder
-    try:
-        for file in sorted(data.rglob("*")) if data.is_dir() else ():
-            if not file.is_dir():
-                files.regular(file)
-        metadata = json.loads(files.text(data / "metadata.json"))
-    except OSError:
-        raise UserError(
-            f"There are no demonstrations '{source}': neither a file or folder in a known format, "
-            "nor a local Minari dataset of that id."
-        ) from None
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"The Minari dataset {source} has damaged metadata: {error}.") from None
+    what = f"The Minari dataset {source}"
+    data, metadata = _described(source)
     if not isinstance(metadata, dict) or not {"observation_space", "action_space"} <= set(metadata):
         # Minari would make the environment to find out, and so run code that the file names.
-        raise UserError(f"The Minari dataset {source} does not say what its spaces are.")
+        raise UserError(f"{what} does not say what its spaces are.")
     try:
         for file in sorted(data.rglob("*.arrow")):
             _validate(file)
         for file in sorted(data.rglob("*.hdf5")):
             hdf5.refuse_what_is_elsewhere(file)
         dataset = minari.MinariDataset(data)
+        space = _chosen(what, dataset.observation_space, keys)
         episodes = list(dataset.iterate_episodes())
         return Demonstrations(
-            observations=[
-                _flat(dataset.observation_space, e.observations, len(e.rewards) + 1)
-                for e in episodes
-            ],
+            observations=[_flat(space, e.observations, len(e.rewards) + 1) for e in episodes],
             actions=[_plain(e.actions) for e in episodes],
             rewards=[np.asarray(e.rewards, float) for e in episodes],
             terminated=[
@@ -168,12 +157,57 @@ def read(source: str | Path) -> Demonstrations:
         if "pyarrow" not in str(error):
             raise
         raise UserError(
-            f"The Minari dataset {source} is in Arrow's format; install PyArrow with: "
-            "pip install 'understudy[arrow]'"
+            f"{what} is in Arrow's format; install PyArrow with: pip install 'understudy[arrow]'"
         ) from None
     except Exception as error:  # Minari, HDF5 and JSON each have their own
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UserError(f"The Minari dataset {source} cannot be read: {reason}") from None
+        raise UserError(f"{what} cannot be read: {reason}") from None
+
+
+def has_names(source: str | Path) -> bool:
+    """Whether what is seen in it is named."""
+    try:
+        return json.loads(_described(source)[1]["observation_space"])["type"] == "Dict"
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return False
+
+
+def _described(source: str | Path) -> tuple[Path, Any]:
+    """Where a dataset keeps its data, and what it says of itself."""
+    extras.refuse_missing("A Minari dataset", "minari", "h5py")
+    from minari.storage.datasets_root_dir import get_dataset_path
+
+    folder = Path(source) if Path(source).is_dir() else Path(get_dataset_path(str(source)))
+    data = folder / "data" if (folder / "data").is_dir() else folder
+    try:
+        for file in sorted(data.rglob("*")) if data.is_dir() else ():
+            if not file.is_dir():
+                files.regular(file)
+        return data, json.loads(files.text(data / "metadata.json"))
+    except OSError:
+        hint = f"; fetch it with: minari download {source}" if _is_id(str(source)) else ""
+        raise UserError(
+            f"There are no demonstrations '{source}': neither a file or folder in a known format, "
+            f"nor a local Minari dataset of that id{hint}."
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"The Minari dataset {source} has damaged metadata: {error}.") from None
+
+
+def _is_id(source: str) -> bool:
+    """Whether it could be the id of a published dataset, such as mujoco/hopper/expert-v0."""
+    return re.fullmatch(r"[\w-]+(/[\w-]+)+-v\d+", source) is not None
+
+
+def _chosen(what: str, space: Any, keys: Sequence[str]) -> Any:
+    """The part of what is seen that was chosen, in the order given; no image among it."""
+    whole = space
+    if isinstance(space, spaces.Dict) and keys:
+        some = names.chosen(what, list(space.spaces), keys)
+        space = spaces.Dict(OrderedDict((key, space[key]) for key in some))
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        names.refuse_pictures(what, names.pictured(space), names.other_than_pictures(whole))
+    return space
 
 
 def _validate(path: Path) -> None:

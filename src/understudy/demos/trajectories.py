@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from understudy.core import extras, files
+from understudy.core import files
 from understudy.core.demonstrations import Demonstrations, unrewarded
 from understudy.core.errors import UserError
+from understudy.demos import arrow
 
+WHAT = "A folder of trajectories of `imitation`"
 STATE, INFO, TABLE = "state.json", "dataset_info.json", "data-00000-of-00001.arrow"
 
 
@@ -31,11 +33,11 @@ def read(folder: str | Path) -> Demonstrations:
         missing = {"obs", "acts", "terminal"} - set(table.column_names)
         if missing:
             raise ValueError(f"it lacks the column '{min(missing)}'")
-        actions = [_dense(row) for row in _rows(table, "acts")]
+        actions = [arrow.dense(row) for row in _rows(table, "acts")]
         return Demonstrations(
-            observations=[_dense(row) for row in _rows(table, "obs")],
+            observations=[arrow.dense(row) for row in _rows(table, "obs")],
             actions=actions,
-            rewards=[_dense(row).astype(float) for row in _rows(table, "rews")]
+            rewards=[arrow.dense(row).astype(float) for row in _rows(table, "rews")]
             if "rews" in table.column_names
             else unrewarded(actions),
             terminated=[_truth(row) for row in table.column("terminal")],
@@ -49,7 +51,7 @@ def read(folder: str | Path) -> Demonstrations:
 
 def write(folder: str | Path, demos: Demonstrations) -> None:
     """Write into an empty folder."""
-    pa = _pyarrow()
+    pa = arrow.pyarrow(WHAT)
     folder = Path(folder)
     columns = {
         "obs": demos.observations,
@@ -84,16 +86,8 @@ def write(folder: str | Path, demos: Demonstrations) -> None:
     (folder / STATE).write_text(json.dumps(state, indent=2), encoding="utf-8")
 
 
-def _pyarrow() -> Any:
-    extras.refuse_missing("A folder of trajectories of `imitation`", "pyarrow")
-    import pyarrow
-    import pyarrow.ipc
-
-    return pyarrow
-
-
 def _table(folder: Path) -> Any:
-    pa = _pyarrow()
+    pa = arrow.pyarrow(WHAT)
     listed = json.loads(files.text(folder / STATE))["_data_files"]
     names = [str(file["filename"]) for file in listed]
     if not names or any(Path(name).name != name for name in names):
@@ -114,26 +108,6 @@ def _rows(table: Any, name: str) -> list[Any]:
     if any(getattr(row, "values", None) is None for row in rows):
         raise ValueError(f"its column '{name}' has an episode without a list")
     return [row.values for row in rows]
-
-
-def _dense(row: Any) -> np.ndarray:
-    """Lists of lists of numbers, all as long as each other, as an array."""
-    shape = [len(row)]
-    while hasattr(row, "flatten") and hasattr(row.type, "value_type"):
-        inner = row.flatten()
-        if shape[-1] == 0 or len(inner) % len(row) or row.null_count:
-            raise ValueError("its episodes are ragged")
-        each = len(inner) // len(row)
-        if any(length != each for length in row.value_lengths().to_pylist()):
-            raise ValueError("its episodes are ragged")
-        shape.append(each)
-        row = inner
-    if row.null_count:
-        raise ValueError("it has empty values")
-    values = row.to_numpy(zero_copy_only=False)
-    if values.dtype.kind not in "fiub":
-        raise ValueError(f"it has values of type {row.type} in place of numbers")
-    return values.reshape(shape)
 
 
 def _truth(scalar: Any) -> bool:

@@ -8,12 +8,14 @@ from typing import Literal
 
 import gymnasium
 
+from understudy.core import extras
 from understudy.core.demonstrations import Demonstrations
 from understudy.core.errors import UserError
-from understudy.demos import csv, npz, sb2, trajectories
+from understudy.demos import csv, d4rl, npz, robomimic, sb2, trajectories
 
-Format = Literal["npz", "csv", "sb2", "imitation", "minari", "minari-arrow"]
+Format = Literal["npz", "csv", "sb2", "d4rl", "robomimic", "imitation", "minari", "minari-arrow"]
 FILES = {"npz": npz.write, "csv": csv.write, "sb2": sb2.write}
+HDF5 = ("d4rl", "robomimic")
 
 
 def write(
@@ -23,11 +25,14 @@ def write(
     env: gymnasium.Env | None = None,
 ) -> Path:
     """Write in a format, or in the one that the name of the target suggests: `.npz`, `.csv`, or a
-    folder, which is a Minari dataset. What is there already stays."""
+    folder, which is a Minari dataset. What is there already stays. The environment is named in
+    datasets that say of what they are."""
     target = Path(target)
     chosen = format or {".npz": "npz", ".csv": "csv", "": "minari"}.get(target.suffix)
     if chosen is None:
         raise UserError(f"{target} ends in no known format; give --format.")
+    if chosen in HDF5 and target.suffix not in (".hdf5", ".h5"):
+        raise UserError(f"A file of the format {chosen} ends in .hdf5; {target} does not.")
     if chosen in FILES and target.suffix not in (".npz", ".csv"):
         raise UserError(f"A file of the format {chosen} ends in .npz or .csv; {target} does not.")
     if (target.suffix == ".csv") != (chosen == "csv") and target.suffix:
@@ -39,6 +44,9 @@ def write(
         made = Path(draft) / f"demos{target.suffix}"
         if chosen in FILES:
             FILES[chosen](made, demos)
+        elif chosen in HDF5:
+            extras.refuse_missing(f"A file of the format {chosen}", "h5py")
+            d4rl.write(made, demos) if chosen == "d4rl" else robomimic.write(made, demos, env)
         elif chosen == "imitation":
             trajectories.write(made, demos)
         else:

@@ -11,6 +11,15 @@ from understudy.core.errors import UserError
 Fit = Callable[[Any], Any]
 
 
+def switches(space: spaces.Space[Any]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Of several choices at once, the first and the last number of each; None of other actions."""
+    if isinstance(space, spaces.MultiDiscrete):
+        return np.asarray(space.start), np.asarray(space.start + space.nvec - 1)
+    if isinstance(space, spaces.MultiBinary):
+        return np.zeros(space.shape, np.int64), np.ones(space.shape, np.int64)
+    return None
+
+
 def refuse_actions(space: spaces.Space[Any], name: str) -> None:
     """Boxes that hold no action, or one without an axis."""
     if not isinstance(space, spaces.Box):

@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,11 +132,18 @@ def room_size(name: str) -> int | None:
     return int(room[1])
 
 
-def make(name: str, *, horizon: int | None = None, render_mode: str | None = None) -> gymnasium.Env:
-    """`gymnasium.make`, with rooms of any size, behind a guard, and with errors that help."""
+def make(
+    name: str,
+    *,
+    horizon: int | None = None,
+    render_mode: str | None = None,
+    keys: Sequence[str] = (),
+) -> gymnasium.Env:
+    """`gymnasium.make`, with rooms of any size, behind a guard, and with errors that help; of what
+    is shown by name, only the `keys`, if any are given."""
     if (layout := layouts.find(name)) is not None:
         return numbered.make(layout, horizon, render_mode=render_mode)
     drawn: dict[str, Any] = {} if render_mode is None else {"render_mode": render_mode}
     if (n := room_size(name)) is not None:
         return making.make("understudy/EmptyRoom-v0", size=n, horizon=horizon, **drawn)
-    return making.make(name, max_episode_steps=horizon, **drawn)
+    return making.make(name, max_episode_steps=horizon, keys=keys, **drawn)

@@ -3,7 +3,7 @@ makes one. What comes of it is a name, and a way to make as many of it as are ne
 
 import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
@@ -29,24 +29,31 @@ class Given:
         return {} if self.about is None else {"given": self.about}
 
 
-def given(env: Any) -> Given:
-    """From an id or 'module:Class', a Gymnasium environment, or a function that makes one."""
+def given(env: Any, keys: Sequence[str] = ()) -> Given:
+    """From an id or 'module:Class', a Gymnasium environment, or a function that makes one; of what
+    it shows by name, only the `keys`, if any are given."""
     if isinstance(env, Given):
         return env
     if isinstance(env, str):
-        return Given(env, lambda horizon: catalog.make(env, horizon=horizon))
+        return Given(env, functools.partial(_by_name, env, keys))
     if isinstance(env, gymnasium.Env):
         name = _name(env)
         about = plain(f"{env} {env.spec.kwargs if env.spec else ''}".strip())
-        return Given(name, functools.partial(_again, functools.partial(_copy, env), name), about)
+        copying = functools.partial(_copy, env)
+        return Given(name, functools.partial(_again, copying, name, keys), about)
     if callable(env):
         name = _place(env if isinstance(env, type | FunctionType) else type(env))
-        make = functools.partial(_again, functools.partial(_called, env, name), name)
+        make = functools.partial(_again, functools.partial(_called, env, name), name, keys)
         return Given(name, make, name)
     raise UserError(
         f"The environment is {type(env).__name__}; give an id, a Gymnasium environment, a function "
         f"that makes one, an MDP or a LinearMDP."
     )
+
+
+def _by_name(name: str, keys: Sequence[str], horizon: int | None) -> gymnasium.Env:
+    """A function with a name, which other processes know too."""
+    return catalog.make(name, horizon=horizon, keys=keys)
 
 
 def _name(env: gymnasium.Env) -> str:
@@ -59,8 +66,10 @@ def _place(made_by: Any) -> str:
     return plain(f"{made_by.__module__}:{made_by.__qualname__}")
 
 
-def _again(make: Callable[[], gymnasium.Env], name: str, horizon: int | None) -> gymnasium.Env:
-    made = making.guarded_vectors(make(), name)
+def _again(
+    make: Callable[[], gymnasium.Env], name: str, keys: Sequence[str], horizon: int | None
+) -> gymnasium.Env:
+    made = making.guarded_vectors(make(), name, keys)
     return made if horizon is None else TimeLimit(made, horizon)
 
 

@@ -6,7 +6,7 @@ import difflib
 import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -17,7 +17,7 @@ from gymnasium.wrappers import FlattenObservation
 
 from understudy.core import extras
 from understudy.core.errors import UserError
-from understudy.envs import layouts
+from understudy.envs import layouts, named
 from understudy.envs.guard import Guard, calling, first_line, plain
 from understudy.envs.registration import ROOMS, SPECS
 
@@ -33,11 +33,12 @@ def continuous(name: str) -> bool:
         return not isinstance(env.observation_space, Discrete)
 
 
-def make(name: str, **options: Any) -> gymnasium.Env:
+def make(name: str, *, keys: Sequence[str] = (), **options: Any) -> gymnasium.Env:
     """`gymnasium.make`, and environments that are registered nowhere, as 'module:Class'. What is
-    seen as a dictionary or a tuple is made a vector, where Gymnasium knows how."""
+    seen as a dictionary or a tuple is made a vector, where Gymnasium knows how; of a dictionary,
+    only the `keys`, if any are given."""
     with _explained(name):
-        return guarded_vectors(_make(name, **options), name)
+        return guarded_vectors(_make(name, **options), name, keys)
 
 
 def bare(name: str, **options: Any) -> gymnasium.Env:
@@ -53,9 +54,11 @@ def again(spec: EnvSpec, name: str, **options: Any) -> gymnasium.Env:
         return Guard(gymnasium.make(spec, **options), name)
 
 
-def guarded_vectors(made: gymnasium.Env, name: str) -> gymnasium.Env:
+def guarded_vectors(made: gymnasium.Env, name: str, keys: Sequence[str] = ()) -> gymnasium.Env:
     """An environment behind its guard, and what it shows as a vector where Gymnasium knows how."""
-    env = Guard(made, name)
+    env: gymnasium.Env = Guard(made, name)
+    if keys:  # one without names is as it is: they may be of the demonstrations alone
+        env = named.choosing(env, keys, name)
     if isinstance(env.observation_space, Dict | Tuple):
         with contextlib.suppress(NotImplementedError):  # words, graphs: the learner refuses them
             return FlattenObservation(env)

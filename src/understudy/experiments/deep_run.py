@@ -41,6 +41,7 @@ class Stage:
     border: Scaling
     export: Callable[[Actor], Policy]
     lanes: int = 1  # copies to practise in
+    processes: bool = False  # each in a process of its own
     price: Callable[[Judged], Reward] | None = None
 
 
@@ -171,7 +172,14 @@ def in_folder(
 def _on_stage(request: Mapping[str, Any], stage: Stage, schedule: Schedule) -> Any:
     """The environments to practise in, and one to be measured in."""
     env, seed = request["env"], request["seed"]
-    collector = Collector(stage.make, stage.border, lanes=stage.lanes, seed=seed, name=env)
+    collector = Collector(
+        stage.make,
+        stage.border,
+        lanes=stage.lanes,
+        seed=seed,
+        name=env,
+        processes=stage.processes,
+    )
     evaluator = Evaluator(stage.make, stage.border, episodes=schedule.episodes, name=env)
     with contextlib.closing(collector), contextlib.closing(evaluator):
         yield collector, evaluator

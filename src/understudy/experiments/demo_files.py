@@ -1,7 +1,7 @@
 """`understudy demos`: what there is, whether it fits, other formats, a picture, and new ones."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,12 @@ from rich.table import Table
 
 from understudy.core.demonstrations import Demonstrations
 from understudy.core.errors import UserError
-from understudy.demos import inspection, keys, recording
-from understudy.demos.reading import format_of, read
+from understudy.demos import inspection, recording
+from understudy.demos import keys as keyboard
+from understudy.demos.reading import format_of, has_names, read
 from understudy.demos.recording import Player
 from understudy.demos.writing import Format, write
-from understudy.envs import catalog, empty_room, making
+from understudy.envs import catalog, empty_room, making, named
 from understudy.envs.guard import calling, first_line
 from understudy.experiments import console, kinds, store
 from understudy.experiments.figures import drawing
@@ -25,32 +26,40 @@ from understudy.experiments.figures import drawing
 LONGEST = 12  # lines of a table of dimensions
 
 
-def find(source: str) -> tuple[Demonstrations, str]:
+def find(source: str, keys: Sequence[str] = ()) -> tuple[Demonstrations, str]:
     """Demonstrations, and the name of their format; an environment's are the package's."""
     if n := catalog.room_size(source):
         return empty_room.demonstrations(n), "written by hand, of the package"
-    return read(source), format_of(source)
+    return read(source, keys), format_of(source)
 
 
-def info(source: str, env: str | None) -> dict[str, Any]:
-    demos, format = find(source)
-    with _world(env) as world:
+def info(source: str, env: str | None, keys: Sequence[str] = ()) -> dict[str, Any]:
+    demos, format = find(source, keys)
+    with _world(env, keys) as world:
         return {"source": source, "format": format, **inspection.describe(demos, world)}
 
 
-def check(source: str, env: str) -> dict[str, Any]:
+def check(source: str, env: str, keys: Sequence[str] = ()) -> dict[str, Any]:
     """What does not fit the environment, and what is odd."""
-    demos, _ = find(source)
-    with _world(env) as world:
+    by_name = has_names(source)
+    demos, _ = find(source, keys if by_name else ())
+    with _world(env, keys) as world:
         assert world is not None
+        if keys and not (by_name or named.has_names(world)):
+            raise UserError(f"Neither {source} nor {env} shows anything by name; leave --keys out.")
         wrong, odd = inspection.misfits(demos, world), inspection.oddities(demos, world)
     return {"source": source, "env": env, "wrong": wrong, "odd": odd}
 
 
 def convert(
-    source: str, target: Path, format: Format | None, env: str | None, episodes: int | None
+    source: str,
+    target: Path,
+    format: Format | None,
+    env: str | None,
+    episodes: int | None,
+    keys: Sequence[str] = (),
 ) -> dict[str, Any]:
-    demos, before = find(source)
+    demos, before = find(source, keys)
     if episodes is not None:
         if not 1 <= episodes <= len(demos):
             raise UserError(f"--episodes is {episodes}; there are {len(demos)} in {source}.")
@@ -77,14 +86,20 @@ def record(
     seed: int,
     horizon: int | None,
     format: Format | None,
+    keys: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Play, and write what was played."""
     if not 1 <= episodes <= 100_000:
         raise UserError(f"--episodes is {episodes}; it must be from 1 to 100,000.")
     if out.exists():
         raise UserError(f"{out} exists already; give another name, or remove it.")
-    with _stage(env, player, window, horizon) as (world, play), store.output_folder(out.parent):
+    with (
+        _stage(env, player, window, horizon, keys) as (world, play),
+        store.output_folder(out.parent),
+    ):
         refuse_unwritable(out, format, world)
+        if keys and not named.has_names(world):
+            raise UserError(f"Environment {env} shows nothing by name; leave --keys out.")
         number = iter(range(1, episodes + 1))
         demos = recording.record(
             world,
@@ -110,24 +125,24 @@ def refuse_unwritable(out: Path, format: Format | None, world: gymnasium.Env) ->
 
 @contextlib.contextmanager
 def _stage(
-    env: str, player: str, window: bool, horizon: int | None
+    env: str, player: str, window: bool, horizon: int | None, keys: Sequence[str]
 ) -> Iterator[tuple[gymnasium.Env, Player]]:
     """The environment, and who plays in it."""
     if player == "keys":
-        by_hand = keys.window if window else keys.terminal
+        by_hand = keyboard.window if window else keyboard.terminal
         with (
-            contextlib.closing(_seen(env, horizon, text=not window)) as world,
+            contextlib.closing(_seen(env, horizon, keys, text=not window)) as world,
             by_hand(world) as play,
         ):
             yield world, play
         return
     if window:
         raise UserError("--window is for playing with keys; leave --player or --window out.")
-    with contextlib.closing(catalog.make(env, horizon=horizon)) as world:
+    with contextlib.closing(catalog.make(env, horizon=horizon, keys=keys)) as world:
         yield world, _player(player, world)
 
 
-def _seen(env: str, horizon: int | None, *, text: bool) -> gymnasium.Env:
+def _seen(env: str, horizon: int | None, keys: Sequence[str], *, text: bool) -> gymnasium.Env:
     """The environment with its picture, or with its text where it has some and that is enough."""
     with (
         contextlib.closing(catalog.make(env)) as world,
@@ -137,7 +152,7 @@ def _seen(env: str, horizon: int | None, *, text: bool) -> gymnasium.Env:
         wanted = [mode for mode in (("ansi",) if text else ()) + ("rgb_array",) if mode in modes]
     if not wanted:
         raise UserError(f"Environment {env} cannot be drawn, so nobody can play it by hand.")
-    return catalog.make(env, horizon=horizon, render_mode=wanted[0])
+    return catalog.make(env, horizon=horizon, render_mode=wanted[0], keys=keys)
 
 
 def _player(player: str, world: gymnasium.Env) -> Player:
@@ -165,11 +180,12 @@ def _player(player: str, world: gymnasium.Env) -> Player:
 
 
 @contextlib.contextmanager
-def _world(env: str | None) -> Iterator[gymnasium.Env | None]:
+def _world(env: str | None, keys: Sequence[str] = ()) -> Iterator[gymnasium.Env | None]:
+    """The environment, if one is meant; where it shows nothing by name, it is as it is."""
     if env is None:
         yield None
         return
-    with contextlib.closing(catalog.make(env)) as world:
+    with contextlib.closing(catalog.make(env, keys=keys)) as world:
         yield world
 
 
@@ -210,9 +226,9 @@ def _ranges(array: dict[str, Any]) -> str:
     return "\n".join([f"{shape}, {array['type']}", *lines, *more])
 
 
-def plot(source: str, out: Path) -> Path:
+def plot(source: str, out: Path, keys: Sequence[str] = ()) -> Path:
     """Four panels: returns and lengths, rewards along the way, where it went, what it did."""
-    demos, _ = find(source)
+    demos, _ = find(source, keys)
     if out.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise UserError(f"The picture {out} has no known suffix; choose .png, .pdf or .svg.")
     with matplotlib.rc_context(drawing.STYLE), store.output_folder(out.parent):

@@ -37,8 +37,9 @@ def train(
     check_deep(config)
     check_seed(seed + seeds - 1)
     learner.resolve(config)  # refuses now what each would refuse later
-    world = given(env)
-    shown = train_networks.demonstrations(env, options["demos"], options["trajectories"])
+    keys = options.get("keys", ())
+    world = given(env, keys)
+    shown = train_networks.demonstrations(env, options["demos"], options["trajectories"], keys)
     asked = []
     for one in range(seed, seed + seeds):
         named = {**options, "seed": one}

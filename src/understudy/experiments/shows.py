@@ -29,6 +29,7 @@ class Show:
     stride: int = 1  # steps per frame
     fps: int = 8
     longest: int | None = None  # frames per episode; what comes after is played, not filmed
+    keys: tuple[str, ...] = ()  # what it sees by name, if only some of it
 
 
 def of_features(run: Path, seed: int, seconds: int, env: str | None) -> Show:
@@ -69,8 +70,8 @@ def of_a_table(run: Path, seed: int, seconds: int, env: str | None) -> Show:
 
 def of_networks(run: Path, seed: int, seconds: int, env: str | None) -> Show:
     """A deep policy, deterministic, in the time of its world."""
-    policy, env, horizon = train_networks.stored(run, env)
-    with contextlib.closing(catalog.make(env, horizon=horizon)) as plain:
+    policy, env, horizon, keys = train_networks.stored(run, env)
+    with contextlib.closing(catalog.make(env, horizon=horizon, keys=keys)) as plain:
         pace = pace_of(plain, env)
     stride = max(1, round(pace / SMOOTH))
     fps = max(1, pace // stride)
@@ -78,7 +79,7 @@ def of_networks(run: Path, seed: int, seconds: int, env: str | None) -> Show:
     def play(world: gymnasium.Env, i: int) -> Iterator[float]:
         return rollout.follow(world, policy.predict, seed=seed + i)
 
-    return Show(env, horizon, play, stride, fps, longest=seconds * fps)
+    return Show(env, horizon, play, stride, fps, longest=seconds * fps, keys=keys)
 
 
 def pace_of(world: gymnasium.Env, env: str) -> int:

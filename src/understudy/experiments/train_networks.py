@@ -3,11 +3,12 @@ demonstrations and its run."""
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
@@ -16,13 +17,13 @@ from understudy.core.demonstrations import Demonstrations
 from understudy.core.errors import UserError
 from understudy.core.precision import double
 from understudy.demos import rollout, shipped
-from understudy.demos.reading import read
-from understudy.envs import catalog
+from understudy.demos.reading import has_names, read
+from understudy.envs import catalog, named
 from understudy.envs.given import Given, given
 from understudy.experiments import console, deep_run, runs, store, trackers
 from understudy.experiments.trackers import Tracker
 from understudy.learners.baselines.methods import Method, check_used
-from understudy.learners.deep import as_method, asking, learned_reward, learner, scaling
+from understudy.learners.deep import as_method, asking, copies, learned_reward, learner, scaling
 from understudy.learners.deep import policy as policies
 from understudy.learners.deep.absorbing import Absorbing
 from understudy.learners.deep.config import DeepConfig, check_deep, refuse_too_large
@@ -34,6 +35,9 @@ from understudy.learners.deep.rehearsal import Schedule
 from understudy.learners.seeds import check_seed
 
 KIND = "networks"
+# How copies of the environment are stepped; auto: in processes where a step is slow. It is no part
+# of what a run is: it comes to the same.
+Stepping = Literal["auto", "sync", "async"]
 
 
 @dataclass(frozen=True)
@@ -56,10 +60,12 @@ def train(
     demos: str | None = None,
     trajectories: int | None = None,
     thin: int | None = None,
+    keys: Sequence[str] = (),
     horizon: int | None = None,
     seed: int = 0,
     out: Path | None = None,
     checkpoint: float = deep_run.SECONDS,
+    stepping: Stepping = "auto",
     track: Sequence[Tracker] = (),
     restart: bool = False,
 ) -> dict[str, Any]:
@@ -69,16 +75,18 @@ def train(
     check_seed(seed)
     trackers.refuse_missing(track)
     ready = prepare(
-        given(env),
-        demonstrations(env, demos, trajectories),
+        given(env, keys),
+        demonstrations(env, demos, trajectories, keys),
         config,
         method=method,
         demos=demos,
         trajectories=trajectories,
         thin=thin,
+        keys=keys,
         horizon=horizon,
         seed=seed,
         checkpoint=checkpoint,
+        stepping=stepping,
     )
     return deep_run.in_folder(
         out,
@@ -101,29 +109,39 @@ def prepare(
     demos: str | None = None,
     trajectories: int | None = None,
     thin: int | None = None,
+    keys: Sequence[str] = (),
     horizon: int | None = None,
     seed: int = 0,
     checkpoint: float = deep_run.SECONDS,
+    stepping: Stepping = "sync",
 ) -> Prepared:
     """Check all of it, and try the environment out; nothing is written or learned yet."""
     check_deep(config)
     check_used(method, config)
     check_seed(seed)
     settings = learner.resolve(config)
+    about = {"demos": demos, "trajectories": trajectories, "thin": thin, "keys": keys}
     identity = request(
-        env.name, config, shown, method, demos, trajectories, thin, horizon, seed, env.named()
+        env.name, config, shown, method, **about, horizon=horizon, seed=seed, named=env.named()
     )
 
-    def make() -> gymnasium.Env:
-        world = env.make(horizon)
-        return Absorbing(world) if config.absorbing else world
-
+    make = functools.partial(_made, env, horizon, config.absorbing)
     with contextlib.closing(make()) as world:
-        border, plain = scaling.of_spaces(world, env.name), world.unwrapped
+        if keys and not named.has_names(world) and not (demos and by_name(env.name, demos)):
+            raise UserError(
+                f"Neither {env.name} nor its demonstrations show anything by name; leave --keys "
+                f"out."
+            )
+        border = scaling.of_spaces(world, env.name)
+        plain = world.env if isinstance(world, Absorbing) else world
         shapes = (plain.observation_space.shape or (), plain.action_space.shape or ())
         refuse_too_large(config, border.observations, border.actions)
         expert, border = expert_points(shown, world, border, config, env.name, thin)
         asking.try_out(world)
+        alone = config.envs == 1 or method == "bc"
+        processes = not alone and (
+            stepping == "async" or (stepping == "auto" and copies.slow(world))
+        )
 
     def begin() -> Rehearsed:
         with console.working("beginning"):
@@ -137,6 +155,7 @@ def prepare(
         border,
         lambda actor: Policy(actor, border, env.name, *shapes, config.absorbing),
         lanes=config.envs,
+        processes=processes,
         price=lambda judged: Reward(
             judged[0], border, env.name, *shapes, config.absorbing, config.reward, judged[1]
         ),
@@ -151,6 +170,11 @@ def prepare(
     return Prepared(identity, begin, stage, schedule, float(shown.returns.mean()))
 
 
+def _made(env: Given, horizon: int | None, absorbing: bool) -> gymnasium.Env:
+    world = env.make(horizon)
+    return Absorbing(world) if absorbing else world
+
+
 def request(
     env: str,
     config: DeepConfig,
@@ -161,10 +185,13 @@ def request(
     thin: int | None,
     horizon: int | None,
     seed: int,
+    keys: Sequence[str] = (),
     named: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The run's identity."""
-    thinned = {} if thin is None else {"thin": thin}
+    thinned: dict[str, Any] = {} if thin is None else {"thin": thin}
+    if keys:
+        thinned["keys"] = list(keys)
     return {
         "kind": KIND,
         "method": method,
@@ -207,9 +234,12 @@ def returns(run: Path, *, episodes: int, seed: int, env: str | None) -> list[flo
     if not 1 <= episodes <= 100_000:
         raise UserError(f"--episodes is {episodes}; it must be from 1 to 100,000.")
     check_seed(seed)
-    policy, env, horizon = stored(run, env)
+    policy, env, horizon, keys = stored(run, env)
     gained = []
-    with contextlib.closing(catalog.make(env, horizon=horizon)) as world, console.bar() as bar:
+    with (
+        contextlib.closing(catalog.make(env, horizon=horizon, keys=keys)) as world,
+        console.bar() as bar,
+    ):
         for i in bar.track(range(episodes), description="episodes"):
             *_, last = rollout.follow(world, policy.predict, seed=seed + i)
             gained.append(last)
@@ -232,22 +262,29 @@ def reward(run: Path) -> Reward:
     return learned_reward.load(run)
 
 
-def stored(run: Path, env: str | None) -> tuple[Policy, str, int | None]:
-    """A run's policy, environment and horizon."""
+def stored(run: Path, env: str | None) -> tuple[Policy, str, int | None, tuple[str, ...]]:
+    """A run's policy, environment and horizon, and the names of what it sees there, if only some
+    of them."""
     policy = policies.load(run)
     request = store.read_json(run / "config.json", "The run's")
     env = runs.playable(run, policy.env, env)
     horizon = request.get("horizon")
     if horizon is not None and (type(horizon) is not int or not 1 <= horizon <= 10**9):
         raise UserError(f"{run / 'config.json'} has a horizon of {horizon!r}, which cannot be.")
-    return policy, env, horizon
+    keys = request.get("keys", [])
+    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
+        raise UserError(f"{run / 'config.json'} has keys of {keys!r:.60}, which cannot be.")
+    return policy, env, horizon, tuple(keys)
 
 
-def demonstrations(env: str, demos: str | None, trajectories: int | None) -> Demonstrations:
-    """Those asked for, or those that we ship; `medium` is the environment's own."""
+def demonstrations(
+    env: str, demos: str | None, trajectories: int | None, keys: Sequence[str] = ()
+) -> Demonstrations:
+    """Those asked for, or those that we ship; `medium` is the environment's own. Of what they show
+    by name, only the `keys`, if any are given."""
     shown = shipped.find(env, demos)
     if shown is None and demos is not None:
-        shown = read(demos)
+        shown = read(demos, keys if keys and has_names(demos) else ())
     if shown is None:
         raise UserError(
             f"There are no demonstrations of {env} in the package; give --demos (a .npz, a "
@@ -260,6 +297,11 @@ def demonstrations(env: str, demos: str | None, trajectories: int | None) -> Dem
             f"--trajectories is {trajectories}; there are {len(shown)} demonstrations of {env}."
         )
     return shown.first(trajectories)
+
+
+def by_name(env: str, demos: str) -> bool:
+    """Whether the demonstrations show things by name; the package's own do not."""
+    return shipped.find(env, demos) is None and has_names(demos)
 
 
 def fingerprint(*arrays: np.ndarray) -> str:

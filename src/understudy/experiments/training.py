@@ -80,6 +80,7 @@ def train(
     progress: Progress | None = None,
     features: str | None = None,
     horizon: int | None = None,
+    keys: Sequence[str] = (),
 ) -> Result:
     """Learn to act like an expert.
 
@@ -101,6 +102,8 @@ def train(
             'onehot'.
         horizon: Steps per episode of a finite environment or with networks; the environment's own
             if not given.
+        keys: With networks, of what is seen by name (a dictionary), only these parts, in this
+            order; all of them, by name, if none is given.
 
     Returns:
         The policy, how it got there, and `save`.
@@ -112,7 +115,9 @@ def train(
     told = progress or (lambda n, gained: None)
     learn = {"tables": _tables, "features": _features, "networks": _networks}[kind.name]
     folder = None if out is None else Path(out)
-    asked = Asked(env, demos, seed, folder, told, features, horizon)
+    if keys and kind is not NETWORKS:
+        raise UserError("Only networks choose among what is seen by name; leave keys out.")
+    asked = Asked(env, demos, seed, folder, told, features, horizon, tuple(keys))
     return learn(asked, config or kind.config())
 
 
@@ -161,9 +166,11 @@ def _kind(env: Any, config: AnyConfig | None, features: str | None) -> Kind:
     return NETWORKS if features is None else FEATURES
 
 
-def _shown(demos: Any) -> Any:
+def _shown(demos: Any, keys: Sequence[str] = ()) -> Any:
     """Demonstrations by their path, or as they are."""
-    return reading.read(str(demos)) if isinstance(demos, str | Path) else demos
+    if not isinstance(demos, str | Path):
+        return demos
+    return reading.read(str(demos), keys if keys and reading.has_names(str(demos)) else ())
 
 
 def _named(demos: Any) -> dict[str, Any]:
@@ -191,6 +198,7 @@ class Asked:
     told: Progress
     features: str | None
     horizon: int | None
+    keys: tuple[str, ...] = ()
 
 
 def _task(asked: Asked) -> Task:
@@ -282,12 +290,12 @@ def _features(asked: Asked, config: VectorConfig) -> Result:
 def _networks(asked: Asked, config: DeepConfig) -> Result:
     if asked.features is not None:
         raise UserError("Networks learn their own features; leave features out.")
-    task = given(asked.env)
+    task = given(asked.env, asked.keys)
     demos, shown = asked.demos, None
     if demos is None or isinstance(demos, str):
         shown = shipped.find(task.name, demos)
     if shown is None:
-        shown = _shown(demos)
+        shown = _shown(demos, asked.keys)
     if shown is None:
         raise UserError(
             f"There are no demonstrations of {task.name} in the package; give demos: a path, or "
@@ -300,7 +308,13 @@ def _networks(asked: Asked, config: DeepConfig) -> Result:
         )
     path = str(asked.demos) if isinstance(asked.demos, str | Path) else None
     ready = train_networks.prepare(
-        task, shown, config, demos=path, horizon=asked.horizon, seed=asked.seed
+        task,
+        shown,
+        config,
+        demos=path,
+        keys=asked.keys,
+        horizon=asked.horizon,
+        seed=asked.seed,
     )
 
     def tell(n: int, row: Mapping[str, Any] | None) -> None:

@@ -5,7 +5,7 @@ import importlib
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,7 @@ def watch(
                         yield from [picture] * (show.fps - 1)
 
         with (
-            contextlib.closing(rendered(show.env, show.horizon)) as world,
+            contextlib.closing(rendered(show.env, show.horizon, show.keys)) as world,
             store.output_folder(out.parent),
         ):
             try:
@@ -114,10 +114,10 @@ def no_display(*, window: bool = False) -> Iterator[None]:
             del os.environ[name]
 
 
-def rendered(env: str, horizon: int | None) -> gymnasium.Env:
+def rendered(env: str, horizon: int | None, keys: Sequence[str] = ()) -> gymnasium.Env:
     """The environment as the policy was trained in it, drawing its frames as pictures."""
     with (
-        contextlib.closing(catalog.make(env, horizon=horizon)) as plain,
+        contextlib.closing(catalog.make(env, horizon=horizon, keys=keys)) as plain,
         calling(f"Environment {env} cannot be watched; its metadata is no dictionary"),
     ):
         spec, drawn = plain.spec, "rgb_array" in (plain.metadata.get("render_modes") or [])

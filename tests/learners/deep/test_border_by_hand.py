@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Discrete, MultiBinary
+from gymnasium.spaces import Box, Discrete, MultiBinary, Text
 
 from understudy.core.demonstrations import Demonstrations
 from understudy.core.errors import Diverged, UserError
@@ -74,10 +74,11 @@ def test_the_border_of_a_worlds_spaces(acted, low, high, actions):
     [
         (World(seen=Discrete(3)), "the deep learner needs a Box of numbers"),
         (World(seen=Box(0, 1, (2,), bool)), "the deep learner needs a Box of numbers"),
-        (World(acted=Box(-np.inf, 1, (1,))), "a bounded Box or Discrete"),
-        (World(acted=Box(-1, np.inf, (1,))), "a bounded Box or Discrete"),
-        (World(acted=Box(1, 1, (1,))), "a bounded Box or Discrete"),
-        (World(acted=MultiBinary(2)), "a bounded Box or Discrete"),
+        (World(acted=Box(-np.inf, 1, (1,))), "a bounded Box, Discrete"),
+        (World(acted=Box(-1, np.inf, (1,))), "a bounded Box, Discrete"),
+        (World(acted=Box(1, 1, (1,))), "a bounded Box, Discrete"),
+        (World(acted=Text(3)), "a bounded Box, Discrete"),
+        (World(acted=MultiBinary(11)), "2,048 combinations"),
     ],
 )
 def test_spaces_that_networks_cannot_use(world, says):

@@ -110,7 +110,7 @@ def test_a_policy_comes_back_as_it_was(border, absorbing, tmp_path):
         ({"absorbing": True}, "observations do not have the shape"),
         ({"absorbing": 0}, "neither true nor false"),
         ({"action_shape": [3]}, "actions do not have the shape"),
-        ({"kind": "categorical"}, "actions do not have the shape"),
+        ({"kind": "categorical"}, "do not fit its actions"),
         ({"kind": "other"}, "KeyError"),
         ({"env": ""}, "no name"),
         ({"env": "x" * 1001}, "no name"),

@@ -1,4 +1,5 @@
-"""Practice in the environment itself: some lanes of a Gymnasium environment, stepped side by side.
+"""Practice in the environment itself: some lanes of a Gymnasium environment, stepped side by side
+(`copies`).
 
 An environment cannot be asked for its state. But each episode begins with a seed of its own, so
 the seed and the actions since then say where it stands: to go on after a stop, the unfinished
@@ -10,28 +11,24 @@ gives itself away.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import gymnasium
 import numpy as np
 
 from understudy.core.errors import Diverged, UserError
-from understudy.envs.guard import guarded
-from understudy.learners.deep import asking
+from understudy.learners.deep import asking, copies
 from understudy.learners.deep.asking import Taken
+from understudy.learners.deep.copies import Make, Step
 from understudy.learners.deep.scaling import Scaling
 
 Act = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """Observations (lanes, S), and how many episodes each lane has ended → actions (lanes, A)."""
-Make = Callable[[], gymnasium.Env]
-
 
 TRIED = 100  # steps of a trial, where a checkpoint holds no episode to play again
 
 
 @dataclass
 class Lane:
-    """One environment, the episode that it is in, and the one before."""
+    """The episode that a copy of the environment is in, and the one before."""
 
-    env: gymnasium.Env
     obs: np.ndarray
     episode: int = 0
     gained: float = 0.0
@@ -51,12 +48,21 @@ class Lane:
 class Collector:
     """Steps the lanes, and keeps what is needed to go on after a stop."""
 
-    def __init__(self, make: Make, scaling: Scaling, *, lanes: int, seed: int, name: str) -> None:
+    def __init__(
+        self,
+        make: Make,
+        scaling: Scaling,
+        *,
+        lanes: int,
+        seed: int,
+        name: str,
+        processes: bool = False,
+    ) -> None:
         self.name, self.scaling, self.seed = name, scaling, seed
         self.ended: list[float] = []  # returns of episodes that ended since they were last asked
-        self.lanes = [Lane(guarded(make(), name), np.zeros(0)) for _ in range(lanes)]
-        for i in range(lanes):
-            self._begin(i, episode=0)
+        self.copies = copies.side_by_side(make, name, lanes, processes=processes)
+        self.lanes = [Lane(np.zeros(0)) for _ in range(lanes)]
+        self._begin(dict.fromkeys(range(lanes), 0))
 
     def practise(self, act: Act, steps: int) -> dict[str, np.ndarray]:
         """`steps` steps in each lane: (steps · lanes, …) of obs, action, next_obs, terminated and
@@ -68,9 +74,7 @@ class Collector:
             if not np.isfinite(action).all():
                 raise Diverged(f"The policy's action in {self.name} became NaN; use smaller steps.")
             taken = self.scaling.decode(action)
-            after, *told = zip(
-                *(self._step(i, taken[i]) for i in range(len(self.lanes))), strict=True
-            )
+            after, *told = zip(*self._step(taken), strict=True)
             rows.append((obs, action, self._scaled(after), *map(np.array, told)))
         obs, action, after, over, rewards, ended = map(np.concatenate, zip(*rows, strict=True))
         return {
@@ -85,28 +89,29 @@ class Collector:
     def _scaled(self, seen: Sequence[np.ndarray]) -> np.ndarray:
         return asking.scaled(self.scaling, np.stack(seen), self.name)
 
-    def _step(self, i: int, action: Taken) -> tuple[np.ndarray, bool, float, bool]:
-        lane = self.lanes[i]
-        obs, reward, terminated, truncated = self._move(lane, action)
-        if ended := terminated or truncated:
-            self.ended.append(lane.gained)
-            lane.before = lane.record()
-            self._begin(i, lane.episode + 1)
-        return obs, terminated, reward, ended
+    def _step(self, taken: np.ndarray) -> list[tuple[np.ndarray, bool, float, bool]]:
+        """A step in each lane; where an episode ended, the next one is begun."""
+        told, over = self.copies.step(list(taken)), {}
+        for i, (lane, action, step) in enumerate(zip(self.lanes, taken, told, strict=True)):
+            _note(lane, action, step)
+            if step.terminated or step.truncated:
+                self.ended.append(lane.gained)
+                lane.before = lane.record()
+                over[i] = lane.episode + 1
+        if over:
+            self._begin(over)
+        return [(x.obs, x.terminated, x.reward, i in over) for i, x in enumerate(told)]
 
-    def _move(self, lane: Lane, action: Taken) -> tuple[np.ndarray, float, bool, bool]:
-        """A step within the episode."""
-        told = asking.step(lane.env, action)
-        lane.actions.append(action)
-        lane.rewards.append(told[1])
-        lane.obs, lane.gained = told[0], lane.gained + told[1]
-        return told
+    def _begin(self, episodes: Mapping[int, int]) -> None:
+        """New episodes, by lane."""
+        seeds = {i: self._seed(i, episode) for i, episode in episodes.items()}
+        for i, obs in self.copies.begin(seeds).items():
+            lane = self.lanes[i]
+            lane.obs, lane.episode, lane.gained = obs, episodes[i], 0.0
+            lane.actions, lane.rewards = [], []
 
-    def _begin(self, i: int, episode: int) -> None:
-        lane = self.lanes[i]
-        seed = np.random.SeedSequence([self.seed, i, episode]).generate_state(1)[0]
-        lane.obs = asking.begin(lane.env, seed=int(seed))
-        lane.episode, lane.gained, lane.actions, lane.rewards = episode, 0.0, [], []
+    def _seed(self, i: int, episode: int) -> int:
+        return int(np.random.SeedSequence([self.seed, i, episode]).generate_state(1)[0])
 
     # --- stop and go on -----------------------------------------------------------------------
 
@@ -137,32 +142,39 @@ class Collector:
 
     def _again(self, i: int, episode: int, told: Mapping[str, np.ndarray]) -> None:
         """Play an episode as it was played, and refuse a world in which it is another one."""
-        lane = self.lanes[i]
-        self._begin(i, episode)
-        for action in told["actions"]:
-            self._move(lane, action)
-        same = np.array_equal(lane.obs, told["obs"])
-        if not same or not np.array_equal(lane.rewards, told.get("rewards", lane.rewards)):
+        lane, actions = self.lanes[i], list(told["actions"])
+        obs, rewards = self.copies.play(i, self._seed(i, episode), actions)
+        same = len(rewards) == len(actions) and np.array_equal(obs, told["obs"])
+        if not same or not np.array_equal(rewards, told.get("rewards", rewards)):
             how = "to the same rewards" if same else "to the same place"
             raise UserError(
                 f"Environment {self.name} did not come {how} when its last episode was played "
                 f"again, so the run cannot go on exactly: it depends on more than reset(seed=…) "
                 f"and its actions. Start anew with another --out."
             )
+        lane.obs, lane.episode, lane.actions, lane.rewards = obs, episode, actions, rewards
+        lane.gained = 0.0
+        for reward in rewards:
+            lane.gained += reward  # one after another: so it was rounded
 
     def _trial(self, i: int, episode: int) -> dict[str, np.ndarray]:
         """Some steps of the episode, with actions of no meaning."""
-        lane, space = self.lanes[i], self.lanes[i].env.action_space
+        space = self.copies.action_space
         space.seed(self.seed)
-        self._begin(i, episode)
-        for _ in range(TRIED):
-            if any(self._move(lane, np.asarray(space.sample()))[2:]):
-                break
-        return lane.record()
+        actions = [np.asarray(space.sample()) for _ in range(TRIED)]
+        obs, rewards = self.copies.play(i, self._seed(i, episode), actions)
+        return {"obs": obs, "actions": np.array(actions[: len(rewards)]),
+                "rewards": np.array(rewards)}  # fmt: skip
 
     def close(self) -> None:
-        for lane in self.lanes:
-            lane.env.close()
+        self.copies.close()
+
+
+def _note(lane: Lane, action: Taken, step: Step) -> None:
+    """A step within the episode."""
+    lane.actions.append(action)
+    lane.rewards.append(step.reward)
+    lane.obs, lane.gained = step.obs, lane.gained + step.reward
 
 
 def _of(saved: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

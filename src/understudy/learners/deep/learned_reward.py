@@ -82,13 +82,13 @@ class Reward:
         low, high = self.scaling.low, self.scaling.high
         if not self.scaling.discrete:
             return self.scaling.encode(np.clip(act, low, high))
-        chosen = act[:, 0]
-        if not ((chosen >= low) & (chosen <= high) & (chosen == np.round(chosen))).all():
+        if not ((act >= low) & (act <= high) & (act == np.round(act))).all():
+            each = [f"{a:g} to {b:g}" for a, b in zip(low, high, strict=True)]
             raise UserError(
-                f"The reward of {self.env} takes a whole number from {low[0]:g} to {high[0]:g} for "
-                f"an action."
+                f"The reward of {self.env} takes a whole number from {', from '.join(each)} for an "
+                f"action."
             )
-        return self.scaling.encode(chosen)
+        return self.scaling.encode(act)
 
     def _paid(self, obs: np.ndarray, act: np.ndarray) -> np.ndarray:
         x = np.concatenate([obs, act], axis=-1)

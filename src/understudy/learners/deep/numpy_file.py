@@ -44,7 +44,10 @@ with np.load(io.BytesIO(base64.b64decode(WEIGHTS))) as kept:
     LAYERS = [(kept[f"w{{i}}"], kept[f"b{{i}}"]) for i in range({layers})]
 '''
 BOX = "np.clip(LOW + (np.tanh(x @ w + b) + 1) / 2 * (HIGH - LOW), LOW, HIGH)"
-CHOICE = "np.argmax(x @ w + b, axis=-1) + int(LOW[0])"
+CHOICE = (
+    "np.stack(np.unravel_index(np.argmax(x @ w + b, axis=-1), (HIGH - LOW + 1).astype(int)), -1)"
+    " + LOW.astype(int)"
+)
 
 
 def source(policy: Plain) -> str:

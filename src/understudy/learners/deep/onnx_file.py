@@ -46,8 +46,13 @@ def model(policy: Plain) -> Any:
             x = node("Relu", x, out=f"hidden{i}")
         x = node("Gemm", x, constant(f"w{i}", w), constant(f"b{i}", b), out=f"layer{i}")
     if policy.discrete:
-        chosen, out = node("ArgMax", x, out="place", axis=1, keepdims=0), np.int64
-        x = node("Add", chosen, constant("first", policy.low.astype(np.int64)), out="chosen")
+        # One place in the list of all combinations; of several choices the last turns fastest.
+        x, out = node("ArgMax", x, out="place", axis=1, keepdims=1), np.int64
+        counts = (policy.high - policy.low + 1).astype(np.int64)
+        each = np.cumprod(np.append(1, counts[:0:-1]))[::-1].copy()
+        x = node("Div", x, constant("each", each), out="turned")
+        x = node("Mod", x, constant("counts", counts), out="number")
+        x = node("Add", x, constant("first", policy.low.astype(np.int64)), out="chosen")
     else:
         x, out = node("Tanh", x, out="squashed"), policy.low.dtype
         if out == np.float64:

@@ -85,8 +85,10 @@ def _lost(made: Plain, seen: np.ndarray, expected: np.ndarray, got: np.ndarray) 
         x = np.maximum(x @ w.astype(np.float64) + b, 0)
     w, b = made.layers[-1]
     logit = x @ w.astype(np.float64) + b
-    row, first = np.arange(len(seen)), int(made.low[0])
-    if not ((got >= first) & (got <= made.high[0])).all():
+    row, counts = np.arange(len(seen)), (made.high - made.low + 1).astype(int)
+    chosen = [x.reshape(len(seen), -1) - made.low.astype(int) for x in (expected, got)]
+    if not ((chosen[1] >= 0) & (chosen[1] < counts)).all():
         return float("inf")
-    behind = np.abs(logit[row, expected - first] - logit[row, got - first])
+    best, other = (np.ravel_multi_index(tuple(x.T), tuple(counts)) for x in chosen)
+    behind = np.abs(logit[row, best] - logit[row, other])
     return float((behind / (1 + np.abs(logit).max(-1))).max())

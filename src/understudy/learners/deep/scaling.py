@@ -1,6 +1,7 @@
 """The border between an environment's units and the networks'."""
 
 import dataclasses
+import math
 from dataclasses import dataclass
 
 import gymnasium
@@ -8,17 +9,22 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from understudy.core.errors import UserError
+from understudy.envs import named
+from understudy.envs.action_fit import switches
+
+COMBINATIONS = 1_024  # of several choices at once: expectations sum over all of them
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """Observations are standardised; a box of actions becomes [−1, 1]ᵈ, a choice one-hot. The
-    arrays are float32 where that is fine enough, else float64, and reckoning is done in theirs."""
+    """Observations are standardised; a box of actions becomes [−1, 1]ᵈ, a choice one-hot; of
+    several choices at once, each combination is one. The arrays are float32 where that is fine
+    enough, else float64, and reckoning is done in theirs."""
 
     mean: np.ndarray  # of observations, flat
     std: np.ndarray
-    low: np.ndarray  # of actions, flat; of a choice, its first number
-    high: np.ndarray  # of a choice, its last number
+    low: np.ndarray  # of actions, flat; of choices, the first number of each
+    high: np.ndarray  # of choices, the last number of each
     discrete: bool
 
     @property
@@ -27,7 +33,12 @@ class Scaling:
 
     @property
     def actions(self) -> int:
-        return int(self.high[0] - self.low[0]) + 1 if self.discrete else len(self.low)
+        return math.prod(self.counts) if self.discrete else len(self.low)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many numbers each choice has."""
+        return tuple(int(b - a) + 1 for a, b in zip(self.low, self.high, strict=True))
 
     def obs(self, raw: np.ndarray) -> np.ndarray:
         """Into the networks: (n, …) → (n, S)."""
@@ -38,14 +49,20 @@ class Scaling:
     def encode(self, raw: np.ndarray) -> np.ndarray:
         """Actions into the networks: (n, …) → (n, A)."""
         if self.discrete:
-            return np.eye(self.actions, dtype=np.float32)[np.asarray(raw, int) - int(self.low[0])]
+            digits = np.asarray(raw, int).reshape(len(raw), -1) - self.low.astype(int)
+            index = np.ravel_multi_index(tuple(digits.T), self.counts)
+            return np.eye(self.actions, dtype=np.float32)[index]
         flat = np.asarray(raw).astype(self.low.dtype).reshape(len(raw), -1)
         return (2 * (flat - self.low) / (self.high - self.low) - 1).astype(np.float32)
 
     def decode(self, action: np.ndarray) -> np.ndarray:
-        """Actions out of the networks: (n, A) → (n, A), or (n,) whole numbers."""
+        """Actions out of the networks: (n, A) → (n, A), or whole numbers: (n,) of one choice,
+        (n, d) of d of them."""
         if self.discrete:
-            return np.argmax(action, axis=-1) + int(self.low[0])
+            index = np.argmax(action, axis=-1)
+            if len(self.low) == 1:
+                return index + int(self.low[0])
+            return np.stack(np.unravel_index(index, self.counts), -1) + self.low.astype(int)
         return np.clip(self.low + (action + 1) / 2 * (self.high - self.low), self.low, self.high)
 
     def check(self, obs: np.ndarray, action: np.ndarray, env: gymnasium.Env, name: str) -> None:
@@ -97,6 +114,7 @@ def fine_enough(size: np.ndarray, spread: np.ndarray) -> type[np.floating]:
 def of_spaces(env: gymnasium.Env, name: str) -> Scaling:
     """The scaling of an environment's spaces; observations as they are."""
     observed, acted = env.observation_space, env.action_space
+    named.refuse_pictured(env, name)
     if not isinstance(observed, Box) or observed.dtype.kind not in "fiu":
         raise UserError(
             f"Environment {name} has observations {observed}; the deep learner needs a Box of "
@@ -104,7 +122,17 @@ def of_spaces(env: gymnasium.Env, name: str) -> Scaling:
         )
     width = int(np.prod(observed.shape))
     ends: tuple[np.ndarray, np.ndarray]
-    if isinstance(acted, Discrete):
+    choices = switches(acted)
+    if choices is not None:
+        low, high = (x.ravel() for x in choices)
+        combined = math.prod((high - low + 1).tolist())
+        if combined > COMBINATIONS:
+            raise UserError(
+                f"Environment {name} has actions {acted}, {combined:,} combinations; the deep "
+                f"learner takes up to {COMBINATIONS:,}. Offer fewer of them, or a bounded Box."
+            )
+        ends = low.astype(np.float32), high.astype(np.float32)
+    elif isinstance(acted, Discrete):
         ends = (
             np.array([acted.start], np.float32),
             np.array([acted.start + acted.n - 1], np.float32),
@@ -119,13 +147,13 @@ def of_spaces(env: gymnasium.Env, name: str) -> Scaling:
         ends = low.astype(kind), high.astype(kind)
     else:
         raise UserError(
-            f"Environment {name} has actions {acted}; the deep learner needs a bounded Box or "
-            f"Discrete."
+            f"Environment {name} has actions {acted}; the deep learner needs a bounded Box, "
+            f"Discrete, MultiDiscrete or MultiBinary."
         )
     return Scaling(
         mean=np.zeros(width, np.float32),
         std=np.ones(width, np.float32),
         low=ends[0],
         high=ends[1],
-        discrete=isinstance(acted, Discrete),
+        discrete=choices is not None or isinstance(acted, Discrete),
     )

@@ -69,14 +69,14 @@ def _spaces(about: Mapping[str, Any]) -> bool:
     seen, acted = (math.prod(shape) for shape in shapes)
     if seen + about["absorbing"] != about["observations"]:
         raise ValueError("its observations do not have the shape it says")
-    if acted != (1 if discrete else about["actions"]):
+    if not discrete and acted != about["actions"]:
         raise ValueError("its actions do not have the shape it says")
     return discrete
 
 
 def _fits(scaling: Scaling, about: Mapping[str, Any]) -> None:
     """The border has the sizes it says, and divides by nothing that is not positive."""
-    actions = 1 if scaling.discrete else about["actions"]
+    actions = math.prod(about["action_shape"]) if scaling.discrete else about["actions"]
     for name in NUMBERS:
         x, size = getattr(scaling, name), about["observations"]
         size = size if name in ("mean", "std") else actions
