@@ -76,7 +76,7 @@ def test_lanes_begin_with_the_same_seeds_however_many_there_are():
     rows = {}
     for lanes in (1, 3):
         collector = Collector(make, border, lanes=lanes, seed=7, name="Pendulum-v1")
-        got = collector.practise(lambda obs: np.tanh(obs[:, 1:2]), 15)
+        got = collector.practise(lambda obs, _: np.tanh(obs[:, 1:2]), 15)
         rows[lanes] = {name: x[::lanes] for name, x in got.items()}
         assert collector.state()["0/actions"].shape == (3, 1)
         collector.close()
