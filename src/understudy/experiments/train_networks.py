@@ -165,6 +165,9 @@ def request(
 ) -> dict[str, Any]:
     """The run's identity."""
     thinned = {} if thin is None else {"thin": thin}
+    options = dataclasses.asdict(config)
+    if not config.task_reward:  # which younger runs alone have: the others keep their identity
+        del options["task_reward"]
     return {
         "kind": KIND,
         "method": method,
@@ -177,7 +180,7 @@ def request(
         **thinned,
         **(named or {}),
         "horizon": horizon,
-        "config": dataclasses.asdict(config),
+        "config": options,
     }
 
 

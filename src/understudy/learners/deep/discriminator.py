@@ -143,3 +143,10 @@ def reward(
         "positive": lambda: positive,
         "negative": lambda: negative,
     }[kind]()
+
+
+def paid(
+    learned: Float32[Array, " points"], own: Float32[Array, " points"] | None, share: float
+) -> Float32[Array, " points"]:
+    """The learned reward, with its share of the environment's own where there is one."""
+    return learned if own is None else (1 - share) * learned + share * own

@@ -92,9 +92,11 @@ def review(
     *,
     reward: RewardMap,
     latest: int,
+    share: float = 0.0,
 ) -> Lead:
     """The lead after iteration k, in which this was practised in these turns; episodes `ended`
-    there, and some turns were `over`. So many episodes count, the latest."""
+    there, and some turns were `over`. So many episodes count, the latest. Where a `share` of the
+    environment's reward is paid, it is the last number of each point."""
     player = jnp.tile(turns.player, len(points) // len(over))  # step by step, lane by lane
     state = dataclasses.replace(
         state,
@@ -103,9 +105,9 @@ def review(
     )
 
     def decide(state: Lead) -> Lead:
-        clone = earned(state.known, judge, reward, terminates, latest=latest)
+        clone = earned(state.known, judge, reward, terminates, latest=latest, share=share)
         clone = jnp.where(state.known.count > 0, clone, -jnp.inf)
-        average = earned(state.trial, judge, reward, terminates, latest=latest)
+        average = earned(state.trial, judge, reward, terminates, latest=latest, share=share)
         better = average > clone
         return dataclasses.replace(
             state,
@@ -141,6 +143,7 @@ def earned(
     terminates: Bool[Array, ""],
     *,
     latest: int,
+    share: float = 0.0,
 ) -> Float32[Array, ""]:
     """Learned reward an episode, of the latest whole episodes if there are any; all as one, if none
     ended."""
@@ -152,7 +155,10 @@ def earned(
     whole = (trial.count < slots) | (age < jnp.where(begun > 0, begun, slots - 1))
     newer = jnp.sum(jnp.where(age[None] < age[:, None], trial.episodes[None], 0), axis=1)
     counts = whole & (newer < latest)
-    logit = judge(trial.points.reshape(-1, trial.points.shape[-1]))
-    gained = discriminators.reward(logit, reward, terminates).reshape(trial.its.shape)
+    seen, own = trial.points.reshape(-1, trial.points.shape[-1]), None
+    if share:
+        seen, own = seen[:, :-1], seen[:, -1]
+    gained = discriminators.reward(judge(seen), reward, terminates)
+    gained = discriminators.paid(gained, own, share).reshape(trial.its.shape)
     total = jnp.sum(jnp.where(trial.its & counts[:, None], gained, 0))
     return total / jnp.maximum(jnp.sum(jnp.where(counts, trial.episodes, 0)), 1)

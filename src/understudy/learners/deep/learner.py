@@ -53,6 +53,7 @@ class Settings(NamedTuple):
     policy_steps: int  # per iteration
     trial: int  # iterations of auditions by which a policy is judged; 0: there are none
     audition: int  # each so many episodes of a lane; 0: none
+    unit: float = 1.0  # of the environment's reward, where a share of it is paid
 
 
 class State(eqx.Module):
@@ -150,6 +151,14 @@ def resolve(config: DeepConfig) -> Settings:
     )
 
 
+def measured(settings: Settings, expert: Transitions) -> Settings:
+    """The settings with the unit of the environment's reward: its mean size in what the expert
+    showed."""
+    if expert.reward is None:
+        return settings
+    return settings._replace(unit=float(jnp.mean(jnp.abs(expert.reward))))
+
+
 def sized(settings: Settings, actions: int, *, discrete: bool) -> Settings:
     """The settings for so many actions, which the entropy to aim at depends on."""
     if settings.config.entropy is not None:
@@ -177,12 +186,15 @@ def init(
         judge=judge,
         moments=adam.moments(judge, config.discriminator_rate),
         window=windows.empty(
-            actor_critic.blank(observations, actions, settings.fresh), settings.slots
+            actor_critic.blank(
+                observations, actions, settings.fresh, rewarded=config.task_reward > 0
+            ),
+            settings.slots,
         ),
         gauge=Gauge(drift=jnp.zeros(()), error=jnp.ones(())),
         terminates=jnp.zeros((), bool),
         turns=taking.first(config.envs, every=settings.audition),
-        lead=undecided(agent.actor, settings, observations + actions),
+        lead=undecided(agent.actor, settings, observations + actions + (config.task_reward > 0)),
         key=going,
         k=jnp.zeros((), jnp.int32),
     )
@@ -305,6 +317,7 @@ def policy(
             batch = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), batch, shown)
         logit = state.judge(discriminators.points(batch, config.absorbing))
         mu = discriminators.reward(logit, config.reward, state.terminates)
+        mu = discriminators.paid(mu, own(batch, settings), config.task_reward)
         if moving:
             agent, info = actor_critic.improve(
                 agent, batch, mu, tuning, slower, of_expert, key=improving
@@ -319,6 +332,11 @@ def policy(
     counts = (k - 1) * steps + jnp.arange(steps)
     agent, told = jax.lax.scan(one, state.agent, (counts, jax.random.split(key, steps)))
     return dataclasses.replace(state, agent=agent), jax.tree.map(lambda x: x[-1], told)
+
+
+def own(batch: Transitions, settings: Settings) -> Float32[Array, " points"] | None:
+    """The environment's reward in its unit, where a share of it is paid."""
+    return None if batch.reward is None else batch.reward / settings.unit
 
 
 def pace(settings: Settings, k: Int[Array, ""] | int) -> Float32[Array, ""]:
@@ -344,9 +362,12 @@ def hand_out(
     )
     lead = state.lead
     if settings.trial:
+        points, task = discriminators.points(practised, config.absorbing), own(practised, settings)
+        if task is not None:
+            points = jnp.concatenate([points, task[:, None]], axis=-1)
         lead = leads.review(
-            lead, state.turns, over, discriminators.points(practised, config.absorbing), ended,
-            state.judge, state.terminates, k, reward=config.reward, latest=config.heard,
+            lead, state.turns, over, points, ended, state.judge, state.terminates, k,
+            reward=config.reward, latest=config.heard, share=config.task_reward,
         )  # fmt: skip
     return dataclasses.replace(state, average=average, turns=turns, lead=lead)
 
