@@ -105,6 +105,9 @@ class TrainDeep:
     """Imitate only the first so many demonstrations."""
     thin: int | None = None
     """Show only every so many steps of each demonstration."""
+    begin: Path | None = None
+    """Begin as the policy of this finished run, in place of a clone; with --task-reward 1
+    --cloning 0 it goes on with the environment's reward alone."""
     horizon: int | None = None
     """Steps per episode; the environment's own if not given."""
     seed: int = 0
@@ -130,6 +133,7 @@ class TrainDeep:
             "demos": self.demos,
             "trajectories": self.trajectories,
             "thin": self.thin,
+            "begin": self.begin,
             "horizon": self.horizon,
             "seed": self.seed,
             "out": self.out,

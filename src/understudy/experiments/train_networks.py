@@ -22,7 +22,7 @@ from understudy.envs.given import Given, given
 from understudy.experiments import console, deep_run, runs, store, trackers
 from understudy.experiments.trackers import Tracker
 from understudy.learners.baselines.methods import Method, check_used
-from understudy.learners.deep import as_method, asking, learned_reward, learner, scaling
+from understudy.learners.deep import as_method, asking, going_on, learned_reward, learner, scaling
 from understudy.learners.deep import policy as policies
 from understudy.learners.deep.absorbing import Absorbing
 from understudy.learners.deep.config import DeepConfig, check_deep, refuse_too_large
@@ -57,13 +57,15 @@ def train(
     trajectories: int | None = None,
     thin: int | None = None,
     horizon: int | None = None,
+    begin: Path | None = None,
     seed: int = 0,
     out: Path | None = None,
     checkpoint: float = deep_run.SECONDS,
     track: Sequence[Tracker] = (),
     restart: bool = False,
 ) -> dict[str, Any]:
-    """Learn, write the run's folder, and return its summary. With `restart`, what the folder holds
+    """Learn, write the run's folder, and return its summary; where there is a run to `begin` with,
+    as its policy in place of a clone. With `restart`, what the folder holds
     of this run is moved aside first."""
     check_deep(config)
     check_seed(seed)
@@ -77,6 +79,7 @@ def train(
         trajectories=trajectories,
         thin=thin,
         horizon=horizon,
+        begin=begin,
         seed=seed,
         checkpoint=checkpoint,
     )
@@ -102,6 +105,7 @@ def prepare(
     trajectories: int | None = None,
     thin: int | None = None,
     horizon: int | None = None,
+    begin: Path | None = None,
     seed: int = 0,
     checkpoint: float = deep_run.SECONDS,
 ) -> Prepared:
@@ -110,9 +114,13 @@ def prepare(
     check_used(method, config)
     check_seed(seed)
     settings = learner.resolve(config)
+    begun = None if begin is None else going_on.policy(begin, method, config)
+    if begun is not None:
+        settings = going_on.settings(begun, settings)
     identity = request(
-        env.name, config, shown, method, demos, trajectories, thin, horizon, seed, env.named()
-    )
+        env.name, config, shown, method, demos, trajectories, thin, horizon, seed, begin,
+        env.named(),
+    )  # fmt: skip
 
     def make() -> gymnasium.Env:
         world = env.make(horizon)
@@ -122,7 +130,11 @@ def prepare(
         border, plain = scaling.of_spaces(world, env.name), world.unwrapped
         shapes = (plain.observation_space.shape or (), plain.action_space.shape or ())
         refuse_too_large(config, border.observations, border.actions)
-        expert, border = expert_points(shown, world, border, config, env.name, thin)
+        scaled = config
+        if begun is not None:
+            border = going_on.border(begun, border, world, config)
+            scaled = dataclasses.replace(config, normalise=False)  # it is already
+        expert, border = expert_points(shown, world, border, scaled, env.name, thin)
         asking.try_out(world)
 
     def begin() -> Rehearsed:
@@ -130,7 +142,8 @@ def prepare(
             if method == "bc":
                 return as_method.cloning_alone(expert, border, settings, seed=seed)
             learns = as_method.learner_of(method)
-            return as_method.imitation(expert, border, settings, learns, seed=seed)
+            actor = None if begun is None else begun.actor
+            return as_method.imitation(expert, border, settings, learns, seed=seed, begun=actor)
 
     stage = deep_run.Stage(
         make,
@@ -161,6 +174,7 @@ def request(
     thin: int | None,
     horizon: int | None,
     seed: int,
+    begin: Path | None = None,
     named: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The run's identity."""
@@ -178,10 +192,19 @@ def request(
         "shown_rewards": fingerprint(*shown.rewards),
         "trajectories": trajectories,
         **thinned,
+        **_begun(begin),
         **(named or {}),
         "horizon": horizon,
         "config": options,
     }
+
+
+def _begun(begin: Path | None) -> dict[str, str]:
+    """What a run's identity says of the run that it began with, if there is one."""
+    if begin is None:
+        return {}
+    arrays = runs.tensors(begin / policies.TENSORS, "The policy")
+    return {"begin": str(begin), "begun": fingerprint(*(arrays[name] for name in sorted(arrays)))}
 
 
 @double
