@@ -51,7 +51,8 @@ def export(
             f"The run {run} is one with {kind.name}; those with networks are exported. Its policy "
             f"is an array in policy.safetensors already."
         )
-    policy, told = policies.load(run), {"run": str(run)}
+    policy = policies.load(run)
+    told: dict[str, Any] = {"run": str(run)}
     if onnx is not None:
         told["onnx"] = _file(onnx, policy, write_onnx)
     if numpy is not None:

@@ -137,7 +137,7 @@ def prepare(
         expert, border = expert_points(shown, world, border, scaled, env.name, thin)
         asking.try_out(world)
 
-    def begin() -> Rehearsed:
+    def start() -> Rehearsed:
         with console.working("beginning"):
             if method == "bc":
                 return as_method.cloning_alone(expert, border, settings, seed=seed)
@@ -161,7 +161,7 @@ def prepare(
         keep_best=False,
         checkpoint_seconds=checkpoint,
     )
-    return Prepared(identity, begin, stage, schedule, float(shown.returns.mean()))
+    return Prepared(identity, start, stage, schedule, float(shown.returns.mean()))
 
 
 def request(
