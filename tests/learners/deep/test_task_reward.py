@@ -15,7 +15,8 @@ from understudy.core.demonstrations import Demonstrations
 from understudy.core.errors import UserError
 from understudy.demos import npz
 from understudy.experiments import runs, stored_runs, train_networks
-from understudy.learners.deep import discriminator, lead, learner
+from understudy.learners.baselines.methods import options
+from understudy.learners.deep import discriminator, going_on, lead, learner
 from understudy.learners.deep.actor_critic import Transitions, transitions
 from understudy.learners.deep.config import DeepConfig
 from understudy.learners.deep.lead import Trial
@@ -157,22 +158,23 @@ def test_a_finished_run_goes_on_with_the_environments_reward_alone(shown, imitat
 
 
 @pytest.mark.parametrize(
-    ("options", "changes", "says"),
+    ("other", "changes", "says"),
     [
         ({"env": "CartPole-v1", "demos": None}, {}, r"takes observations \(2,\)"),
-        ({"method": "bc"}, {}, "leave --method out"),
         ({}, {"warm_start": "none"}, "say --warm-start clone"),
         ({}, {"absorbing": True}, "learned without --absorbing"),
         ({}, {"task_reward": 1.5}, "--task-reward is 1.5; it must be from 0 to 1"),
     ],
 )
-def test_what_cannot_be_gone_on_with(options, changes, says, shown, imitated, tmp_path):
-    asked = {"env": "probe:Point", "demos": shown, **options}
+def test_what_cannot_be_gone_on_with(other, changes, says, shown, imitated, tmp_path):
+    asked = {"env": "probe:Point", "demos": shown, **other}
     with pytest.raises(UserError, match=says):
         train_networks.train(
             asked.pop("env"), dataclasses.replace(SMALL, **changes), begin=imitated,
             out=tmp_path / "run", **asked,
         )  # fmt: skip
+    with pytest.raises(UserError, match="leave --method out"):
+        going_on.policy(imitated, "bc", SMALL)
     with pytest.raises(UserError, match="There is no policy in"):
         train_networks.train(
             "probe:Point", SMALL, demos=shown, begin=tmp_path, out=tmp_path / "run"
@@ -192,7 +194,8 @@ def test_demonstrations_without_rewards_are_refused(tmp_path):
 
 def test_methods_without_a_learned_reward_refuse_it(shown, tmp_path):
     for method in ("sqil", "bc"):
+        config = dataclasses.replace(options(method, DeepConfig()), task_reward=0.5)
         with pytest.raises(UserError, match="--task-reward changes nothing"):
             train_networks.train(
-                "probe:Point", MIX, method=method, demos=shown, out=tmp_path / "run"
+                "probe:Point", config, method=method, demos=shown, out=tmp_path / "run"
             )
