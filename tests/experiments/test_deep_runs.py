@@ -189,8 +189,9 @@ def stopping(monkeypatch, at):
         pytest.param("Pendulum-v1", {"envs": 2}, marks=SLOW),
         pytest.param("CartPole-v1", {"absorbing": True}, marks=SLOW),
         pytest.param("HalfCheetah-v5", {"warm_start": "clone", "warmup": 40}, marks=SLOW),
+        pytest.param("CartPole-v1", {"absorbing": True, "task_reward": 0.5}, marks=SLOW),
     ],
-    ids=["custom", "two-lanes", "discrete-absorbing", "mujoco-cloned"],
+    ids=["custom", "two-lanes", "discrete-absorbing", "mujoco-cloned", "task-reward"],
 )
 def test_stopped_three_times_it_ends_with_the_same_bytes(
     env, options, demos, tmp_path, monkeypatch

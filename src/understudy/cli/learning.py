@@ -106,6 +106,9 @@ class TrainDeep:
     thin: int | None = None
     """Show only every so many steps of each demonstration."""
     keys: Keys = ()
+    begin: Path | None = None
+    """Begin as the policy of this finished run, in place of a clone; with --task-reward 1
+    --cloning 0 it goes on with the environment's reward alone."""
     horizon: int | None = None
     """Steps per episode; the environment's own if not given."""
     seed: int = 0
@@ -135,6 +138,7 @@ class TrainDeep:
             "trajectories": self.trajectories,
             "thin": self.thin,
             "keys": self.keys,
+            "begin": self.begin,
             "horizon": self.horizon,
             "seed": self.seed,
             "out": self.out,

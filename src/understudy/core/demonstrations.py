@@ -19,7 +19,7 @@ class Demonstrations:
     actions: list[np.ndarray]
     """Of each episode, T."""
     rewards: list[np.ndarray]
-    """Of each episode, T; measured by, never learned from."""
+    """Of each episode, T; measured by, and learned from only where a task reward is asked for."""
     terminated: list[bool]
     """Whether the task ended each episode, as opposed to a cut."""
 

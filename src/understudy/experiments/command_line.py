@@ -10,7 +10,8 @@ from understudy.learners.baselines.methods import options
 from understudy.learners.config import as_option
 from understudy.learners.deep.config import PRESETS, DeepConfig
 
-NAMED = ("demos", "trajectories", "thin", "horizon", "seed")
+NAMED = ("demos", "trajectories", "thin", "begin", "horizon", "seed")
+PATHS = ("demos", "begin")
 
 
 def train(request: Mapping[str, Any]) -> str:
@@ -32,7 +33,7 @@ def train(request: Mapping[str, Any]) -> str:
     words += [] if method == "mdpo" else ["--method", method]
     for name in NAMED:
         if (value := request.get(name)) not in (None, 0):
-            words += [f"--{name}", Path(value).name if name == "demos" else str(value)]
+            words += [f"--{name}", Path(value).name if name in PATHS else str(value)]
     for name, value in changes[preset].items():
         words += _words(name.replace("_", "-"), value)
     return shlex.join(words)

@@ -192,11 +192,14 @@ def _summary(
     expert_return: float | None,
     **more: Any,
 ) -> dict[str, Any]:
+    share = request["config"].get("task_reward")
     return {
         "return": float(played.returns.mean()),
         "return_std": float(played.returns.std()),
         "episodes": len(played),
         **({} if expert_return is None else {"expert_return": expert_return}),
+        **({} if share is None else {"task_reward": share}),  # the result says so
+        **({} if "begun" not in request else {"begun_as": request["begin"]}),
         "interactions": place.interactions,
         "seconds": round(place.seconds, 1),
         **more,

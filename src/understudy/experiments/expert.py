@@ -12,7 +12,6 @@ import jax
 import numpy as np
 
 from understudy.core.demonstrations import Demonstrations
-from understudy.core.errors import UserError
 from understudy.core.precision import double
 from understudy.demos import minari
 from understudy.envs import catalog
@@ -150,11 +149,7 @@ def soft_actor_critic(
     def step(
         state: sac.State, practised: dict[str, np.ndarray], n: int
     ) -> tuple[sac.State, dict[str, Any]]:
-        most = float(np.abs(practised["reward"]).max())
-        if most > asking.FAR:
-            raise UserError(
-                f"The environment gave a reward of {most:g}, too large for the networks; scale it."
-            )
+        asking.refuse_far_reward(practised)
         updates = 0 if n < config.explore else round_of
         state, info = sac.step(
             state, sac.segment(practised), tuning=tuning, steps=updates, batch=config.batch

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.core.errors import UserError
-from understudy.experiments import kinds, model_card, run_files, runs, store
+from understudy.experiments import command_line, kinds, model_card, run_files, runs, store
 from understudy.experiments import train_networks as networks
 from understudy.experiments.model_card import Told
 from understudy.learners.baselines.methods import TITLES
@@ -96,7 +96,7 @@ def hub(
     """A folder ready to upload: the run as `load_policy`, `evaluate` and `watch` read it, its
     policy in both other forms, and its card."""
     summary = runs.summary(run)
-    request = store.read_json(run / run_files.CONFIG, "The run's")
+    request = without_paths(store.read_json(run / run_files.CONFIG, "The run's"))
     if request.get("method") not in TITLES:
         raise UserError(
             f"The run {run} is an expert's, which imitates nobody, and has no card; export it with "
@@ -108,10 +108,11 @@ def hub(
         for name in TAKEN:
             if (run / name).exists():
                 shutil.copyfile(run / name, draft / name)
-        store.write_json(draft / run_files.CONFIG, without_paths(request))
-        runs.mark(draft, {**summary, "run": run.resolve().name})
+        store.write_json(draft / run_files.CONFIG, request)
+        named = {"begun_as": request["begin"]} if "begin" in request else {}
+        runs.mark(draft, {**summary, **named, "run": run.resolve().name})
         told = Told(
-            request=without_paths(request),
+            request=request,
             summary=summary,
             policy=policy,
             returns=returns,
@@ -126,9 +127,9 @@ def hub(
 
 
 def without_paths(request: Mapping[str, Any]) -> dict[str, Any]:
-    """A run's config with the name of its demonstrations, but not where they were."""
-    demos = request.get("demos")
-    return {**request, "demos": None if demos is None else Path(str(demos)).name}
+    """A run's config with the names of what it was given, but not where that was."""
+    given = {name: request[name] for name in command_line.PATHS if request.get(name) is not None}
+    return {**request, **{name: Path(str(path)).name for name, path in given.items()}}
 
 
 @contextlib.contextmanager

@@ -92,7 +92,7 @@ def _facts(told: Told) -> dict[str, str]:
     count = "all of them" if shown is None else f"the first {shown}"
     thin = request.get("thin")
     thinned = "" if thin is None else f", every {thin} steps"
-    source = request.get("demos")
+    source, begun = request.get("demos"), request.get("begin")
     named = "those that understudy has of it, or those given in Python" if source is None else ""
     return {
         "task": f"{_code(policy.env)}, observations {policy.observation_shape}, "
@@ -100,6 +100,7 @@ def _facts(told: Told) -> dict[str, str]:
         "data": f"demonstrations: {named or _code(str(source))}, {count}{thinned}; fingerprint "
         f"{_code(str(request.get('shown')))}",
         "practice": f"{told.summary['interactions']:,} interactions, seed {request['seed']}",
+        **({} if begun is None else {"begun as": f"the policy of {_code(str(begun))}"}),
         "the task's own reward": _task_reward(request["config"].get("task_reward", 0.0)),
     }
 

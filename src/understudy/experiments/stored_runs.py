@@ -72,7 +72,7 @@ class StoredRun:
         """The request beside environment, seed and config; what only some requests have is None."""
         apart = ("env", "seed", "config", "explored", *YOUNGER)  # explored: of the environment
         flat = {k: v for k, v in self.request.items() if k not in apart}
-        return {"method": None, "thin": None} | flat
+        return {"method": None, "thin": None, "begin": None, "begun": None} | flat
 
     @property
     def kind(self) -> str:
@@ -190,6 +190,8 @@ def _request(config: dict[str, Any]) -> dict[str, Any]:
     for option in {field.name for field in dataclasses.fields(asked)} & set(options):
         if not (option in ONCE_OPEN and options[option] is None):
             as_option(option, options[option], asked)
+    if deep:
+        options.setdefault("task_reward", DeepConfig.task_reward)  # noted where it is on
     window = name(options["window"], "window")
     if not WINDOW.fullmatch(window.strip().lower()):
         raise ValueError(f"its window is {shown(window)}")

@@ -23,7 +23,15 @@ from understudy.envs.given import Given, given
 from understudy.experiments import console, deep_run, runs, store, trackers
 from understudy.experiments.trackers import Tracker
 from understudy.learners.baselines.methods import Method, check_used
-from understudy.learners.deep import as_method, asking, copies, learned_reward, learner, scaling
+from understudy.learners.deep import (
+    as_method,
+    asking,
+    copies,
+    going_on,
+    learned_reward,
+    learner,
+    scaling,
+)
 from understudy.learners.deep import policy as policies
 from understudy.learners.deep.absorbing import Absorbing
 from understudy.learners.deep.config import DeepConfig, check_deep, refuse_too_large
@@ -62,6 +70,7 @@ def train(
     thin: int | None = None,
     keys: Sequence[str] = (),
     horizon: int | None = None,
+    begin: Path | None = None,
     seed: int = 0,
     out: Path | None = None,
     checkpoint: float = deep_run.SECONDS,
@@ -69,7 +78,8 @@ def train(
     track: Sequence[Tracker] = (),
     restart: bool = False,
 ) -> dict[str, Any]:
-    """Learn, write the run's folder, and return its summary. With `restart`, what the folder holds
+    """Learn, write the run's folder, and return its summary; where there is a run to `begin` with,
+    as its policy in place of a clone. With `restart`, what the folder holds
     of this run is moved aside first."""
     check_deep(config)
     check_seed(seed)
@@ -84,6 +94,7 @@ def train(
         thin=thin,
         keys=keys,
         horizon=horizon,
+        begin=begin,
         seed=seed,
         checkpoint=checkpoint,
         stepping=stepping,
@@ -111,6 +122,7 @@ def prepare(
     thin: int | None = None,
     keys: Sequence[str] = (),
     horizon: int | None = None,
+    begin: Path | None = None,
     seed: int = 0,
     checkpoint: float = deep_run.SECONDS,
     stepping: Stepping = "sync",
@@ -120,10 +132,14 @@ def prepare(
     check_used(method, config)
     check_seed(seed)
     settings = learner.resolve(config)
+    begun = None if begin is None else going_on.policy(begin, method, config)
+    if begun is not None:
+        settings = going_on.settings(begun, settings)
     about = {"demos": demos, "trajectories": trajectories, "thin": thin, "keys": keys}
     identity = request(
-        env.name, config, shown, method, **about, horizon=horizon, seed=seed, named=env.named()
-    )
+        env.name, config, shown, method, **about, horizon=horizon, seed=seed, begin=begin,
+        named=env.named(),
+    )  # fmt: skip
 
     make = functools.partial(_made, env, horizon, config.absorbing)
     with contextlib.closing(make()) as world:
@@ -136,19 +152,24 @@ def prepare(
         plain = world.env if isinstance(world, Absorbing) else world
         shapes = (plain.observation_space.shape or (), plain.action_space.shape or ())
         refuse_too_large(config, border.observations, border.actions)
-        expert, border = expert_points(shown, world, border, config, env.name, thin)
+        scaled = config
+        if begun is not None:
+            border = going_on.border(begun, border, world, config)
+            scaled = dataclasses.replace(config, normalise=False)  # it is already
+        expert, border = expert_points(shown, world, border, scaled, env.name, thin)
         asking.try_out(world)
         alone = config.envs == 1 or method == "bc"
         processes = not alone and (
             stepping == "async" or (stepping == "auto" and copies.slow(world))
         )
 
-    def begin() -> Rehearsed:
+    def start() -> Rehearsed:
         with console.working("beginning"):
             if method == "bc":
                 return as_method.cloning_alone(expert, border, settings, seed=seed)
             learns = as_method.learner_of(method)
-            return as_method.imitation(expert, border, settings, learns, seed=seed)
+            actor = None if begun is None else begun.actor
+            return as_method.imitation(expert, border, settings, learns, seed=seed, begun=actor)
 
     stage = deep_run.Stage(
         make,
@@ -167,7 +188,7 @@ def prepare(
         keep_best=False,
         checkpoint_seconds=checkpoint,
     )
-    return Prepared(identity, begin, stage, schedule, float(shown.returns.mean()))
+    return Prepared(identity, start, stage, schedule, float(shown.returns.mean()))
 
 
 def _made(env: Given, horizon: int | None, absorbing: bool) -> gymnasium.Env:
@@ -186,12 +207,16 @@ def request(
     horizon: int | None,
     seed: int,
     keys: Sequence[str] = (),
+    begin: Path | None = None,
     named: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The run's identity."""
     thinned: dict[str, Any] = {} if thin is None else {"thin": thin}
     if keys:
         thinned["keys"] = list(keys)
+    options = dataclasses.asdict(config)
+    if not config.task_reward:  # which younger runs alone have: the others keep their identity
+        del options["task_reward"]
     return {
         "kind": KIND,
         "method": method,
@@ -202,10 +227,19 @@ def request(
         "shown_rewards": fingerprint(*shown.rewards),
         "trajectories": trajectories,
         **thinned,
+        **_begun(begin),
         **(named or {}),
         "horizon": horizon,
-        "config": dataclasses.asdict(config),
+        "config": options,
     }
+
+
+def _begun(begin: Path | None) -> dict[str, str]:
+    """What a run's identity says of the run that it began with, if there is one."""
+    if begin is None:
+        return {}
+    arrays = runs.tensors(begin / policies.TENSORS, "The policy")
+    return {"begin": str(begin), "begun": fingerprint(*(arrays[name] for name in sorted(arrays)))}
 
 
 @double

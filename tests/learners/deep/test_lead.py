@@ -132,7 +132,7 @@ def _reviewed(taken, state, window, judge, x, ended, k, *, lanes, every):
     obs, action = jnp.split(x.reshape(-1, S + A), [S], axis=-1)
     none = jnp.zeros(len(obs), bool)
     window = windows.append(window, Transitions(obs, action, obs, none), label=k - 1)
-    by = lead.Judging(window, judge, jnp.asarray(False), lanes, "logit", False, 3)
+    by = lead.Judging(window, judge, jnp.asarray(False), lanes, "logit", False, 3, 0.0, 1.0)
     player, begun = turns.during(taken, ended, k, every=every)
     state = lead.review(state, player, begun, ended, k, by)
     return turns.after(taken, ended, k, lead.next_heard(state), every=every), state, window, player

@@ -36,7 +36,7 @@ FRESH = 8  # of the others, where the options leave it open
 _NO_DISCRIMINATOR = {
     "beta", "points", "reward_steps", "discriminator_hidden", "discriminator_rate", "loss",
     "reward", "penalty", "penalty_centre", "mixup", "spectral_norm", "anchor", "noise",
-    "audition", "heard",
+    "audition", "heard", "task_reward",
 }  # fmt: skip
 _OPTIONS = {field.name for field in dataclasses.fields(DeepConfig)}
 _CLONING = {"interactions", "hidden", "normalise", "marks", "episodes"} | {

@@ -48,24 +48,28 @@ class Tuning:
 
 class Transitions(eqx.Module):
     """Points (s, a, s′). `terminated` says that the task ended there; a cut-off episode goes on.
-    There is no reward: the learner's changes, and is asked for anew each time."""
+    The learner's reward changes, and is asked for anew each time; the environment's own is kept
+    where a share of it is paid."""
 
     obs: Float32[Array, "*points S"]
     action: Float32[Array, "*points A"]
     next_obs: Float32[Array, "*points S"]
     terminated: Bool[Array, "*points"]
+    reward: Float32[Array, "*points"] | None = None
 
 
-def transitions(practised: Mapping[str, np.ndarray]) -> Transitions:
-    """What was practised, without its reward."""
-    return Transitions(**{f: jnp.asarray(practised[f]) for f in Transitions.__annotations__})
+def transitions(practised: Mapping[str, np.ndarray], *, rewarded: bool = False) -> Transitions:
+    """What was practised, without its reward unless that is asked for."""
+    names = ("obs", "action", "next_obs", "terminated", *(("reward",) if rewarded else ()))
+    return Transitions(**{name: jnp.asarray(practised[name]) for name in names})
 
 
-def blank(observations: int, actions: int, count: int) -> Transitions:
+def blank(observations: int, actions: int, count: int, *, rewarded: bool = False) -> Transitions:
     """Points of nothing, the shape of a segment."""
     obs = jnp.zeros((count, observations), jnp.float32)
     action = jnp.zeros((count, actions), jnp.float32)
-    return Transitions(obs, action, obs, jnp.zeros(count, bool))
+    reward = jnp.zeros(count, jnp.float32) if rewarded else None
+    return Transitions(obs, action, obs, jnp.zeros(count, bool), reward)
 
 
 class Agent(eqx.Module):

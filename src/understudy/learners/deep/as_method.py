@@ -8,7 +8,7 @@ import numpy as np
 
 from understudy.learners.baselines import iq_learn, sqil
 from understudy.learners.baselines.methods import Method as Name
-from understudy.learners.deep import acting, clone, learner, turns
+from understudy.learners.deep import acting, asking, clone, learner, turns
 from understudy.learners.deep import lead as leads
 from understudy.learners.deep.actor import Actor
 from understudy.learners.deep.actor_critic import Transitions, transitions
@@ -25,17 +25,27 @@ def learner_of(method: Name) -> Any:
 
 
 def imitation(
-    expert: Transitions, border: Scaling, settings: Settings, player: Any, *, seed: int
+    expert: Transitions,
+    border: Scaling,
+    settings: Settings,
+    player: Any,
+    *,
+    seed: int,
+    begun: Actor | None = None,
 ) -> Method:
-    """A learner as a method of a rehearsal."""
+    """A learner as a method of a rehearsal; where it has `begun`, as that policy in place of a
+    clone."""
     config = settings.config
     settings = learner.sized(settings, border.actions, discrete=border.discrete)
+    settings = learner.measured(settings, expert)
     key, fitting, practising = jax.random.split(jax.random.key(seed), 3)
     straying = jax.random.fold_in(practising, 0)
     state = player.init(
         settings, border.observations, border.actions, discrete=border.discrete, key=key
     )
-    if config.warm_start == "clone":
+    if begun is not None:
+        state = learner.begin_with(state, jax.tree.map(jnp.copy, begun), settings)
+    elif config.warm_start == "clone":
         actor = clone.clone(state.agent.actor, expert.obs, expert.action, config, key=fitting)
         state = learner.begin_with(state, jax.block_until_ready(actor), settings)
 
@@ -66,8 +76,11 @@ def imitation(
         return play
 
     def step(state: Any, practised: dict[str, np.ndarray], n: int) -> tuple[Any, dict[str, Any]]:
-        # The learner never sees the environment's reward.
-        seen = transitions(practised)
+        # The learner never sees the environment's reward, unless it is asked to.
+        rewarded = expert.reward is not None
+        if rewarded:
+            asking.refuse_far_reward(practised)
+        seen = transitions(practised, rewarded=rewarded)
         ended = {"ended": jnp.asarray(practised["ended"])} if ours else {}
         moving = n >= config.warmup
         state, info = player.step(state, seen, expert, settings=settings, moving=moving, **ended)

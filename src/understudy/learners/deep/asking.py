@@ -1,5 +1,6 @@
 """Asking an environment in the networks' units; what it does wrong is its guard's to say."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -36,6 +37,15 @@ def try_out(env: gymnasium.Env, steps: int = 3) -> None:
         _, _, terminated, truncated, _ = env.step(env.action_space.sample())
         if terminated or truncated:
             env.reset(seed=0)
+
+
+def refuse_far_reward(practised: Mapping[str, np.ndarray]) -> None:
+    """A reward that networks cannot learn from."""
+    most = float(np.abs(practised["reward"]).max())
+    if most > FAR:
+        raise UserError(
+            f"The environment gave a reward of {most:g}, too large for the networks; scale it."
+        )
 
 
 def as_sent(fit: Fit | None, shape: tuple[int, ...], taken: np.ndarray) -> np.ndarray:

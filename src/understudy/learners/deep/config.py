@@ -83,6 +83,9 @@ class DeepConfig:
     """The discriminator's loss: cross-entropy, or the theory's difference of means."""
     reward: Literal["auto", "logit", "positive", "negative"] = "auto"
     """log D − log(1−D), −log(1−D), log D; auto: positive once an episode ended early, or logit."""
+    task_reward: float = 0.0
+    """Share of the environment's own reward, in units of the demonstrations' mean size, in what the
+    policy is paid; the rest is the learned reward's. 0: it is never learned from."""
     penalty: float = 1.0
     """Weight of the discriminator's gradient penalty."""
     penalty_centre: float = 0.0
@@ -194,6 +197,8 @@ def check_deep(config: DeepConfig) -> None:
         value = getattr(config, name)
         if not 0 <= value < 1:
             raise UserError(f"--{_flag(name)} is {value}; it must be from 0 to below 1.")
+    if not 0 <= config.task_reward <= 1:
+        raise UserError(f"--task-reward is {config.task_reward}; it must be from 0 to 1.")
     refuse_too_large(config)
 
 

@@ -143,3 +143,14 @@ def reward(
         "positive": lambda: positive,
         "negative": lambda: negative,
     }[kind]()
+
+
+def paid(
+    learned: Float32[Array, " points"],
+    own: Float32[Array, " points"] | None,
+    share: float,
+    unit: float,
+) -> Float32[Array, " points"]:
+    """The learned reward, with its share of the environment's own, in its unit, where there is
+    one."""
+    return learned if own is None else (1 - share) * learned + share * own / unit

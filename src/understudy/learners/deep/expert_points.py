@@ -3,6 +3,7 @@
 import gymnasium
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from understudy.core.demonstrations import Demonstrations
 from understudy.core.errors import UserError
@@ -61,4 +62,20 @@ def expert_points(
                 f"The demonstrations of {env} have an {name} that is too far off for the networks "
                 f"({np.abs(values).max():g} in their units); scale or bound what they show."
             )
-    return Transitions(*map(jnp.asarray, points)), border
+    return Transitions(*map(jnp.asarray, points), reward=own(shown, rows, config, env)), border
+
+
+def own(
+    shown: Demonstrations, rows: list[np.ndarray], config: DeepConfig, env: str
+) -> Array | None:
+    """The environment's rewards in the steps that are shown, where a share of them is paid."""
+    if not config.task_reward:
+        return None
+    gained = np.concatenate([r[i] for r, i in zip(shown.rewards, rows, strict=True)])
+    size = float(np.abs(gained).mean())
+    if not 1e-12 < size < FAR:
+        raise UserError(
+            f"The demonstrations of {env} have rewards of a mean size of {size:g}, and "
+            f"--task-reward is in units of it; give demonstrations with the task's rewards."
+        )
+    return jnp.asarray(gained, jnp.float32)

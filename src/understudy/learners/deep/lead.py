@@ -60,6 +60,8 @@ class Judging(eqx.Module):
     reward: RewardMap = eqx.field(static=True)
     absorbing: bool = eqx.field(static=True)
     together: int = eqx.field(static=True)  # points judged at once
+    share: float = eqx.field(static=True)  # of the environment's own reward that is paid
+    unit: float = eqx.field(static=True)
 
 
 def first(clone: Actor, *, latest: int, alone: bool) -> Lead:
@@ -191,6 +193,7 @@ def of_episode(
         seen = jax.tree.map(lambda x: x[slot, row], window.segments)
         logit = by.judge(discriminators.points(seen, by.absorbing))
         mu = discriminators.reward(logit, by.reward, by.terminates)
+        mu = discriminators.paid(mu, seen.reward, by.share, by.unit)
         return at + by.together, total + jnp.sum(jnp.where(step < ended, mu, 0))
 
     going = (begun, jnp.zeros((), jnp.float32))

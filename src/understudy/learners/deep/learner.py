@@ -52,6 +52,7 @@ class Settings(NamedTuple):
     adaptive: tuple[int, int] | None
     policy_steps: int  # per iteration
     audition: int  # each so many episodes of a lane; 0: none
+    unit: float = 1.0  # of the environment's reward, where a share of it is paid
 
 
 class State(eqx.Module):
@@ -148,6 +149,14 @@ def resolve(config: DeepConfig) -> Settings:
     )
 
 
+def measured(settings: Settings, expert: Transitions) -> Settings:
+    """The settings with the unit of the environment's reward: its mean size in what the expert
+    showed."""
+    if expert.reward is None:
+        return settings
+    return settings._replace(unit=float(jnp.mean(jnp.abs(expert.reward))))
+
+
 def sized(settings: Settings, actions: int, *, discrete: bool) -> Settings:
     """The settings for so many actions, which the entropy to aim at depends on."""
     if settings.config.entropy is not None:
@@ -175,7 +184,10 @@ def init(
         judge=judge,
         moments=adam.moments(judge, config.discriminator_rate),
         window=windows.empty(
-            actor_critic.blank(observations, actions, settings.fresh), settings.slots
+            actor_critic.blank(
+                observations, actions, settings.fresh, rewarded=config.task_reward > 0
+            ),
+            settings.slots,
         ),
         gauge=Gauge(drift=jnp.zeros(()), error=jnp.ones(())),
         terminates=jnp.zeros((), bool),
@@ -301,6 +313,7 @@ def policy(
             batch = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), batch, shown)
         logit = state.judge(discriminators.points(batch, config.absorbing))
         mu = discriminators.reward(logit, config.reward, state.terminates)
+        mu = discriminators.paid(mu, batch.reward, config.task_reward, settings.unit)
         if moving:
             hint, held = known(state, batch, of_expert, slower, settings)
             agent, info = actor_critic.improve(
@@ -362,7 +375,7 @@ def hand_out(state: State, ended: Bool[Array, " fresh"], settings: Settings) -> 
     if every:
         by = Judging(
             state.window, state.judge, state.terminates, config.envs, config.reward,
-            config.absorbing, config.points,
+            config.absorbing, config.points, config.task_reward, settings.unit,
         )  # fmt: skip
         player, begun = taking.during(state.turns, over, k, every=every)
         lead = leads.review(lead, player, begun, over, k, by)
