@@ -185,6 +185,13 @@ def waterfill(ratio: Float[Array, ""], slots: int) -> Float[Array, " slots"]:
     return jnp.maximum(x - n, 0)
 
 
+def by_slot(
+    window: Window, beta: Float[Array, " slots"], k: Int[Array, ""]
+) -> Float[Array, " slots"]:
+    """β from lags to slots."""
+    return jnp.where(window.label >= 0, beta[k - window.label - 1], 0)
+
+
 def recall(
     window: Window,
     beta: Float[Array, " slots"],
@@ -199,7 +206,7 @@ def recall(
     β. It is unbiased for any β, varies less than independent draws, and takes each point exactly
     once where the window holds just that many.
     """
-    beta = jnp.where(window.label >= 0, beta[k - window.label - 1], 0)  # from lags to slots
+    beta = by_slot(window, beta, k)
     if points is None:
         each = jnp.broadcast_to(beta[:, None] / window.size, (window.slots, window.size))
         return window.segments, each

@@ -34,6 +34,7 @@ class RunShape:
     steps: int
     slots: int  # segments kept, at least the largest N(k)
     points: int | None  # m sampled per reward update; None: all
+    rounds: int | None  # steps of both players on one Q; None: the paper's order, one of each
     player: Player  # how the policy moves
     known: bool  # P known, or counted
     shared_counts: bool  # counts shared across stages

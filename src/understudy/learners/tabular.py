@@ -17,7 +17,7 @@ from understudy.core import mdp as mdps
 from understudy.core import mixture as mixtures
 from understudy.core import occupancy as occupancies
 from understudy.core import window as windows
-from understudy.core.adaptive import Rewards, Surprise
+from understudy.core.adaptive import PROJECT, Rewards, Surprise
 from understudy.core.importance import marginal_log, path_log
 from understudy.core.mdp import MDP
 from understudy.core.mixture import Mixture
@@ -34,8 +34,6 @@ from understudy.core.updates import (
     pace,
     policy,
     policy_gradient,
-    project_ball,
-    project_box,
     reinforce,
     returns_to_go,
 )
@@ -218,7 +216,7 @@ def respond(
 ) -> tuple[Any, Any, Surprise | None]:
     """The reward player's (Ĝ_k, μ_k): a step along the gradient (Eq. 5), or the leader's, with a
     step size that is set or one that adapts."""
-    project = project_ball if rewards == "ball" else project_box
+    project = PROJECT[rewards]
     if state.gain is None:
         return None, ascend(state.mu, gradient, eta, project), None
     if state.surprise is None:

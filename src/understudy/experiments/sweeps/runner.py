@@ -51,7 +51,7 @@ class Batch:
 
     def run(self, marks: np.ndarray, progress: Callable[[int], object]) -> Run:
         return loop.run(
-            learner_of(self.job.problem),
+            learner_of(self.job.problem, self.protocol),
             self.job.problem,
             self.settings,
             self.protocol,
