@@ -6,7 +6,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 
 def choose(
-    held: Bool[Array, " n"], many: Int[Array, ""] | int, shape: tuple[int, ...], *, key: Key
+    held: Bool[Array, " n"], many: Int[Array, ""] | int, shape: tuple[int, ...], *, key: Key[Array, ""]
 ) -> Bool[Array, "n *shape"]:
     """In each place of `shape`, so many of those held, every set of them equally likely; all, where
     there are fewer.

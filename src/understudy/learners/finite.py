@@ -168,7 +168,8 @@ def learner_of(problem: AnyProblem, protocol: RunShape) -> loop.Learner:
 @double
 def stack(settings: Settings, runs: int) -> Settings:
     """The same settings for a batch of runs."""
-    return jax.tree.map(lambda x: jnp.stack([x] * runs), settings)
+    many = jax.tree.map(lambda x: jnp.stack([x] * runs), settings)
+    return dataclasses.replace(many, owed=settings.owed)
 
 
 @double
@@ -326,17 +327,33 @@ def plan(mdp: MDP | LinearMDP, config: Config) -> Plan:
 
 @double
 def together(plans: Sequence[Plan]) -> tuple[RunShape, list[Settings]]:
-    """One protocol for plans that differ in numbers and in the slots of their windows only, and
-    the settings of each, their windows widened to the largest."""
+    """One protocol for plans that differ only in numbers, in the slots of their windows and, where
+    that may be a number, in what they collect; and the settings of each, widened to the largest."""
     slots = max(p.protocol.slots for p in plans)
-    protocols = {dataclasses.replace(p.protocol, slots=slots) for p in plans}
-    if len(protocols) > 1:
+    each = {p.protocol.steps for p in plans}
+    steps = max(each)
+    protocols = {dataclasses.replace(p.protocol, slots=slots, steps=steps) for p in plans}
+    if len(protocols) > 1 or not (len(each) == 1 or all(counts(p.protocol) for p in plans)):
         raise ValueError("plans of different shapes cannot share a program")
 
-    def widen(settings: Settings) -> Settings:
-        lag = settings.reuse.lag
+    def widen(p: Plan) -> Settings:
+        lag = p.settings.reuse.lag
         padded = jnp.pad(lag, (0, slots - len(lag)))  # no weight beyond a run's own window
-        reuse = dataclasses.replace(settings.reuse, lag=padded)
-        return dataclasses.replace(settings, reuse=reuse)
+        reuse = dataclasses.replace(p.settings.reuse, lag=padded)
+        owed = None if len(each) == 1 else jnp.asarray(p.protocol.steps, jnp.int32)
+        return dataclasses.replace(p.settings, reuse=reuse, owed=owed)
 
-    return protocols.pop(), [widen(p.settings) for p in plans]
+    return protocols.pop(), [widen(p) for p in plans]
+
+
+def counts(protocol: RunShape) -> bool:
+    """Whether what is collected an iteration may be a number, and not a shape: where all that is
+    done with it is to sample some points."""
+    return (
+        protocol.lanes == 1
+        and protocol.points is not None
+        and protocol.rounds is None
+        and protocol.known
+        and protocol.player != "reinforce"
+        and protocol.correction == "none"
+    )

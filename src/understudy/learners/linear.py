@@ -166,7 +166,9 @@ def step(
     practising, recalling = jax.random.split(key)
     k, linear = state.k + 1, problem.linear
 
-    points, slot, walkers = practise(problem.mdp, state.pi, state.walkers, protocol, key=practising)
+    points, slot, walkers = practise(
+        problem.mdp, state.pi, state.walkers, protocol, settings.owed, key=practising
+    )
     chances = state.pi[points.h, points.s] if protocol.expected else None
     segment = Segment(points, None, chances)
     window = windows.append(state.window, segment, label=state.k)
@@ -184,7 +186,9 @@ def step(
         each = jnp.full(protocol.fresh, 1 / protocol.fresh)
         visited = occupancies.estimate(*weighed(segment, each), problem.mdp.shape)
         mixture = mixtures.extend(mixture, d if learned is None else visited, k)
-    told = estimate(d, state.pi, window, beta, k, problem.mdp, protocol, key=recalling)
+    told = estimate(
+        d, state.pi, window, beta, k, problem.mdp, protocol, settings.owed, key=recalling
+    )
     ledger, true_mix = audit(state.ledger, r, d, worth, mixture, told, beta, N, k, protocol)
     d_mix = true_mix if told is None else told  # Σₙ βₙ d̂ᵏ⁻ⁿ
 
