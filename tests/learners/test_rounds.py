@@ -12,7 +12,7 @@ from understudy.core.errors import UserError
 from understudy.envs import catalog
 from understudy.learners import rounds
 from understudy.learners.config import Config
-from understudy.learners.finite import imitate, learner_of, plan, pose
+from understudy.learners.finite import imitate, learner_of, plan, pose, together
 from understudy.learners.linear import check_rewards
 
 CONFIG = Config(
@@ -65,7 +65,9 @@ def test_an_iteration_is_that_of_plain_numpy():
         points = jax.tree.map(
             lambda x, k=k: np.asarray(x)[(k - 1) % 4], state.window.segments.points
         )
-        seen.append(list(zip(*(np.asarray(x) for x in (points.h, points.s, points.a)))))
+        seen.append(
+            list(zip(*(np.asarray(x) for x in (points.h, points.s, points.a)), strict=True))
+        )
         assert [h for h, _, _ in seen[-1]] == [h for h in range(H) for _ in range(2)]
         held = [one for segment in seen[-4:] for one in segment]
         if len(held) < 5 * H:  # two of each stage, then four: it waits
@@ -74,7 +76,7 @@ def test_an_iteration_is_that_of_plain_numpy():
             continue
         beta = jnp.full(4, 1 / min(k, 4)) * (jnp.arange(4) < k)
         weights, ready = rounds.draw(
-            state.window, beta, state.k, p.protocol, key=jax.random.split(here)[1]
+            state.window, beta, state.k, p.settings, p.protocol, key=jax.random.split(here)[1]
         )
         assert ready
         reward = np.einsum("sad,hd->hsa", phi, mu)
@@ -107,6 +109,28 @@ def test_alone_or_in_a_batch_it_learns_the_same():
     assert many.policy.tobytes() == again.policy.tobytes()
     np.testing.assert_allclose(alone.policy[0], many.policy[2], atol=1e-9)
     assert np.ptp(many.policy, axis=0).max() > 0
+
+
+def test_a_window_that_holds_too_few_gives_them_all_beside_whom_it_may_run():
+    """N = 2 with one episode each, five wanted: an update of all two, from the second episode on;
+    the same alone and in a program that has room for eight policies."""
+    few, many = (
+        plan(TASK.linear, dataclasses.replace(CONFIG, batch=1, window=N)) for N in ("2", "8")
+    )
+    problem = pose(TASK.linear, TASK.demonstrations, rewards="cube")
+    shared, (widened, _) = together([few, many])
+    assert shared.slots == 8
+    states = []
+    for settings, protocol in ((few.settings, few.protocol), (widened, shared)):
+        key = jax.random.key(1)
+        state = rounds.LEARNER.init(problem, protocol, key=jax.random.fold_in(key, 0))
+        for k in range(1, 6):
+            before = state
+            here = jax.random.fold_in(key, k)
+            state, _ = rounds.step(state, problem, settings, protocol, key=here)
+            assert bool(jnp.any(state.mu != before.mu)) == (k > 1)
+        states.append(state)
+    np.testing.assert_allclose(states[0].mu, states[1].mu, atol=1e-12)
 
 
 def test_features_that_are_not_dense_give_the_same():

@@ -12,8 +12,9 @@ simplex without a guess, and AdaHedgeD (Flaspohler et al. 2021) has the guess.
 
 - The policy has such a player in every (h, s): payoff Q, guess the last Q, ψ the relative entropy
   to the uniform choice, at most log A. Eq. 4 with a step size of each state's own.
-- The reward has one in every coordinate of the box or the cube, or one a stage on the ball: payoff ĝ, which it
-  has seen when it is asked, and so its guess is that the next is alike: M = 2ĝ. ψ = ‖μ‖²/2.
+- The reward has one in every coordinate of the box or the cube, or one a stage on the ball:
+  payoff ĝ, which it has seen when it is asked, and so its guess is that the next is alike: M = 2ĝ.
+  ψ = ‖μ‖²/2.
 """
 
 import math

@@ -2,11 +2,15 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Key
 
 
 def choose(
-    held: Bool[Array, " n"], many: Int[Array, ""] | int, shape: tuple[int, ...], *, key: Key[Array, ""]
+    held: Bool[Array, " n"],
+    many: Float[Array, ""] | int,
+    shape: tuple[int, ...],
+    *,
+    key: Key[Array, ""],
 ) -> Bool[Array, "n *shape"]:
     """In each place of `shape`, so many of those held, every set of them equally likely; all, where
     there are fewer.

@@ -24,7 +24,9 @@ def dense(vectors: np.ndarray) -> Features:
     """From arrays of shape (…, d)."""
     value = jnp.asarray(vectors, float)
     size = value.shape[-1]
-    return Features(jnp.broadcast_to(jnp.arange(size, dtype=jnp.int32), value.shape), value, size, True)
+    return Features(
+        jnp.broadcast_to(jnp.arange(size, dtype=jnp.int32), value.shape), value, size, True
+    )
 
 
 def one_hot(shape: tuple[int, ...]) -> Features:

@@ -75,9 +75,7 @@ def build(
 
 
 @double
-def of_features(
-    mdp: MDP, phi: np.ndarray | Features, *, any_length: bool = False
-) -> LinearMDP:
+def of_features(mdp: MDP, phi: np.ndarray | Features, *, any_length: bool = False) -> LinearMDP:
     """A finite MDP with features φ (S, A, d) of its rewards; its transitions keep one-hot ψ. The
     theory needs ‖φ‖ ≤ 1; features of `any_length` are for rewards in the cube, which it lacks."""
     phi = _features(phi, mdp.shape[1:], "φ", "(S, A, d)")

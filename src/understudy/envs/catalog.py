@@ -42,10 +42,10 @@ def quiet(states: int) -> None:
 
 
 def find(name: str, *, horizon: int | None = None, seed: int = 0, told: Told = quiet) -> Task:
-    """EmptyRoom of any size (`EmptyRoom-9x9`), SlipperyRoom of any size, a random linear MDP (`RandomLinear-d8`), a task of
-    MiniGrid's or another environment of one layout (`MiniGrid-FourRooms-v0-layout3`), explored; or
-    a discrete Gymnasium environment by its id: from its P table where it has one, otherwise by
-    sampling it with `seed`."""
+    """EmptyRoom of any size (`EmptyRoom-9x9`), SlipperyRoom of any size, a random linear MDP
+    (`RandomLinear-d8`), a task of MiniGrid's or another environment of one layout
+    (`MiniGrid-FourRooms-v0-layout3`), explored; or a discrete Gymnasium environment by its id: from
+    its P table where it has one, otherwise by sampling it with `seed`."""
     if horizon is not None and not 1 <= horizon <= LONGEST:
         raise UserError(f"The horizon is {horizon}; it must be from 1 to {LONGEST:,}.")
     if random := LINEAR.fullmatch(name):

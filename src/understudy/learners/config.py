@@ -231,8 +231,10 @@ def check_rounds(config: Config) -> None:
     if config.batch is None or not config.points:
         raise UserError("--rounds draws from whole episodes; give --batch and --points.")
     if config.ledger:
-        raise UserError("--rounds takes several steps on one Q, and no ledger is kept of them; "
-                        "give --no-ledger.")
+        raise UserError(
+            "--rounds takes several steps on one Q, and no ledger is kept of them; "
+            "give --no-ledger."
+        )
     if (
         config.player != "mirror"
         or config.rewarder == "leader"

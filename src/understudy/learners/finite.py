@@ -318,9 +318,7 @@ def plan(mdp: MDP | LinearMDP, config: Config) -> Plan:
         episodes=config.episodes,
         replay=config.replay,
     )
-    interactions = np.unique(
-        np.linspace(0, practice, config.marks + 1).round().astype(int)
-    )
+    interactions = np.unique(np.linspace(0, practice, config.marks + 1).round().astype(int))
     # The policy in use after t interactions is the one of the last whole iteration.
     return Plan(protocol, settings, K, interactions, interactions // fresh)
 

@@ -44,7 +44,7 @@ def step(
 
     N = jnp.minimum(windows.reach(settings.reuse, k), protocol.slots)
     beta = windows.weights(settings.reuse, protocol.beta, N)
-    weights, ready = draw(window, beta, k, protocol, key=recalling)
+    weights, ready = draw(window, beta, k, settings, protocol, key=recalling)
     recalled = window.segments.points
     mixed = expectations(phi, recalled, weights, protocol, mdp.shape)
 
@@ -68,16 +68,20 @@ def draw(
     window: Window,
     beta: Float[Array, " slots"],
     k: Int[Array, ""],
+    settings: Settings,
     protocol: RunShape,
     *,
     key: Key[Array, ""],
 ) -> tuple[Float[Array, "rounds slots fresh"], Bool[Array, ""]]:
     """Weights of the window's points in each round, which sum to one; and whether each stage has as
-    many as are to be drawn. A window that never holds as many gives all that it can hold."""
-    assert protocol.rounds is not None and protocol.points is not None
+    many as are to be drawn. A window of a few policies that never holds as many gives all that it
+    can hold; of its own policies, since it may have room for those of others."""
+    assert protocol.rounds is not None
+    assert protocol.points is not None
     slots, H, lanes = protocol.slots, protocol.steps, protocol.lanes
     held = jnp.repeat(windows.by_slot(window, beta, k) > 0, lanes)  # of each stage
-    many = min(protocol.points, len(held))
+    full = jnp.where(settings.reuse.alpha == 0, settings.reuse.c, jnp.inf) * lanes
+    many = jnp.minimum(protocol.points, full)
     taken = draws.choose(held, many, (protocol.rounds, H), key=key)
     # A segment's points lie step by step, its lanes beside each other.
     placed = jnp.transpose(taken.reshape(slots, lanes, protocol.rounds, H), (2, 0, 3, 1))
