@@ -17,6 +17,7 @@ import numpy as np
 
 from understudy.envs import catalog
 from understudy.experiments.figures.readings import CODE, SMOOTHED
+from understudy.learners.config import Config
 from understudy.learners.finite import imitate
 
 AT = (200, 500, 1_000, 2_000, 5_000, 10_000)
@@ -37,7 +38,7 @@ def row(values: Iterable[float]) -> str:
 
 
 def main(draws: int) -> None:
-    settings = {c.window: c for c in CODE.sweep.settings()}
+    settings = {c.window: c for c in CODE.sweep.settings() if isinstance(c, Config)}
     print("room  N        " + "  ".join(f"@{at:>5,}" for at in AT))
     for (n, N), (theirs, took) in REFERENCE.items():
         config = dataclasses.replace(settings[str(N)], handed="last")
@@ -65,6 +66,6 @@ def main(draws: int) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="The code's reading beside the code")
     parser.add_argument("--draws", type=int, default=5, help="two at least: the first one compiles")
     main(parser.parse_args().draws)

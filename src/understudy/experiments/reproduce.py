@@ -89,13 +89,13 @@ def side_by_side(
     whole: dict[str, Any] = {"runs": 0, "resumed": 0, "seconds": 0.0}
     runs: dict[str, list[StoredRun]] = {}
     for reading in readings.READINGS:
-        if reading.folder not in runs:
+        if reading.sweep.name not in runs:
             asked = made_quick(reading.sweep) if quick else reading.sweep
             asked = part(asked, (), seeds, episodes)
             done = sweep_run.run(asked, out / reading.folder, restart=restart)
-            runs[reading.folder] = [stored_runs.read(Path(one)) for one in done["folders"]]
+            runs[reading.sweep.name] = [stored_runs.read(Path(one)) for one in done["folders"]]
             whole = {key: round(before + done[key], 3) for key, before in whole.items()}
-    found = [(one, [one.view(run) for run in runs[one.folder]]) for one in readings.READINGS]
+    found = [(one, [one.view(run) for run in runs[one.sweep.name]]) for one in readings.READINGS]
     seen = {one.title: of_it for one, of_it in found}
     code, handed = seen[readings.CODE.title], seen[readings.HANDED.title]
     judged, beside = readings.judge(found)
