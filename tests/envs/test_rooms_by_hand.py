@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from random_mdps import dense
 
+from understudy.core import mdp as mdps
 from understudy.core.errors import UserError
-from understudy.envs import making, wide_grid
+from understudy.envs import catalog, making, slippery_room, wide_grid
 
 STAY, UP, DOWN, LEFT, RIGHT = range(5)
 
@@ -81,3 +83,54 @@ def test_the_picture_of_a_room():
     env.step(DOWN)
     assert (tuple(inner.agent_pos), inner.state) == ((2, 2), 5)
     env.close()
+
+
+def test_the_slippery_room_moves_slips_and_rewards_as_its_docstring_says():
+    """Every cell of a 3×3 room: nine moves in ten succeed, walls stop them, and what ends at the
+    goal earns one."""
+    room = catalog.find("SlipperyRoom-3x3")
+    assert room.mdp.shape == (9, 9, 4)
+    P = dense(room.mdp)[0]
+    ways = [(-1, 0), (0, 1), (1, 0), (0, -1)]  # up, right, down, left
+    for s, a in np.ndindex(9, 4):
+        row, column = s // 3 + ways[a][0], s % 3 + ways[a][1]
+        expected = np.zeros(9)
+        expected[min(max(row, 0), 2) * 3 + min(max(column, 0), 2)] += 0.9
+        expected[s] += 0.1
+        np.testing.assert_allclose(P[s, a], expected)
+        assert room.mdp.reward[0, s, a] == pytest.approx(expected[8])
+
+
+def test_what_is_shown_in_the_slippery_room():
+    """Right or down, and on to the goal; by the seed of the name, which the features go by too."""
+    rooms = {seed: catalog.find(f"SlipperyRoom-5x5-seed{seed}") for seed in (0, 1)}
+    assert catalog.find("SlipperyRoom-5x5").name == "SlipperyRoom-5x5"
+    phi = [np.asarray(one.linear.phi.value) for one in rooms.values()]
+    assert np.abs(phi[0] - phi[1]).min() > 0
+    assert np.abs(phi[0]).max() <= 2
+    apart = phi[0] - phi[0][:1]  # x_s + y_a: the same step from state to state for each action
+    np.testing.assert_allclose(apart, np.broadcast_to(apart[:, :1], apart.shape), atol=1e-12)
+    for one in rooms.values():
+        assert len(one.demonstrations.observations) == 4
+        for s, a in zip(one.demonstrations.observations, one.demonstrations.actions, strict=True):
+            assert len(a) == 15
+            assert s[0] == 0
+            assert set(a) <= {1, 2}
+            assert set(np.diff(s)) <= {0, 1, 5}
+            assert (a[s[:-1] % 5 == 4] == 2).all()
+            assert (a[(s[:-1] // 5 == 4) & (s[:-1] % 5 < 4)] == 1).all()
+    exact = mdps.value(room := rooms[0].mdp, slippery_room.expert(5), room.reward)
+    rng, gained = np.random.default_rng(0), []
+    for _ in range(20_000):  # two coins of each kind decide all: how long eight moves take
+        left = 8
+        gained.append(0)
+        for _ in range(15):
+            left -= left > 0 and rng.random() < 0.9
+            gained[-1] += left == 0
+    assert float(exact) == pytest.approx(np.mean(gained), abs=0.05)
+
+
+@pytest.mark.parametrize("name", ["SlipperyRoom-3x4", "SlipperyRoom-1x1", "SlipperyRoom-3"])
+def test_slippery_rooms_that_there_are_not(name):
+    with pytest.raises(UserError):
+        catalog.find(name)

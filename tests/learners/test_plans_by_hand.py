@@ -16,7 +16,7 @@ from understudy.core.errors import UserError
 from understudy.core.linear_mdp import random_linear
 from understudy.core.vector_features import FeatureMap
 from understudy.envs.empty_room import demonstrations, empty_room
-from understudy.learners import finite, vectors
+from understudy.learners import finite, tabular, vectors
 from understudy.learners.config import (
     Config,
     VectorConfig,
@@ -25,6 +25,7 @@ from understudy.learners.config import (
     check_beta,
     check_vectors,
 )
+from understudy.learners.seeds import keys_of
 
 # --- options -------------------------------------------------------------------------------------
 
@@ -329,6 +330,30 @@ def test_plans_that_differ_in_numbers_share_a_program():
     other = finite.plan(ROOM, Config(window="3", fresh=5))
     with pytest.raises(ValueError, match="different shapes"):
         finite.together([one, other])
+
+
+def test_plans_that_owe_different_numbers_share_a_program():
+    """Four windows of a figure in one program: each run is what it is alone."""
+    asked = [
+        Config(interactions=96, window=N, points=8, visits="sampled", steps="paper", marks=3)
+        for N in ("1", "2", "8", "16")
+    ]
+    plans = [finite.plan(ROOM, one) for one in asked]
+    assert [p.protocol.steps for p in plans] == [8, 4, 1, 1]
+    shape, settings = finite.together(plans)
+    assert (shape.steps, shape.slots) == (8, 16)
+    assert [int(s.owed) for s in settings] == [8, 4, 1, 1]
+    problem = finite.pose(ROOM, demonstrations(3))
+    for one, planned, its in zip(asked, plans, settings, strict=True):
+        alone = finite.imitate(ROOM, demonstrations(3), one, seeds=(3, 5))
+        both = tabular.run(
+            problem, finite.stack(its, 2), shape, planned.marks, keys=keys_of((3, 5))
+        )
+        np.testing.assert_allclose(both.policy, alone.policy, atol=1e-12)
+        np.testing.assert_allclose(both.returns, alone.returns, atol=1e-12)
+        assert np.ptp(alone.policy, axis=0).max() > 0
+    counted = finite.plan(ROOM, Config(points=8, model="learned"))
+    assert not finite.counts(counted.protocol)
 
 
 # --- experts -------------------------------------------------------------------------------------

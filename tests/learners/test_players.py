@@ -49,8 +49,8 @@ def counted(points, pi, *, expected):
 
 def walked(problem, config, seed=5):
     """A run step by step: for each update the state before and after."""
-    learner = learner_of(problem)
     p = plan(problem.linear if isinstance(problem, linear.Problem) else problem.mdp, config)
+    learner = learner_of(problem, p.protocol)
     key = jax.random.key(seed)
     state = learner.init(problem, p.protocol, key=jax.random.fold_in(key, 0))
     step = jax.jit(lambda s, key: learner.step(s, problem, p.settings, p.protocol, key=key)[0])

@@ -44,6 +44,9 @@ class Reproduce:
     fresh: int | None = None
     """fig2: every N with so many new interactions an iteration, so that all update equally often;
     the equal estimation budget if not given."""
+    protocol: Literal["budget", "authors"] = "budget"
+    """fig1: every reward update from as many points, whatever N; or as the authors' public code has
+    it, with both beside the paper's text."""
     episodes: int | None = None
     """Judge by the mean return of this many sampled episodes; fig2: 10 if not given; the others: 0,
     exact returns (the paper has 5)."""
@@ -65,12 +68,13 @@ class Reproduce:
             seeds=self.seeds,
             preset=self.preset,
             fresh=self.fresh,
+            protocol=self.protocol,
             restart=self.restart,
         )
-        stored, out = document.pop("stored"), Path(document["out"])
+        tables, out = document.pop("tables"), Path(document["out"])
         document["report"] = page.write(out, out / "report.html")["report"]
-        console.err.print(reproduce.table(self.figure, stored))
-        console.err.print(reproduce.verdict_table(document["verdicts"]))
+        for table in tables:
+            console.err.print(table)
         console.say(
             f"{document['runs']} runs, {document['resumed']} of them from before, "
             f"{document['seconds']:.1f} s."

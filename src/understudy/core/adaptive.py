@@ -12,8 +12,9 @@ simplex without a guess, and AdaHedgeD (Flaspohler et al. 2021) has the guess.
 
 - The policy has such a player in every (h, s): payoff Q, guess the last Q, ψ the relative entropy
   to the uniform choice, at most log A. Eq. 4 with a step size of each state's own.
-- The reward has one in every coordinate of the box, or one a stage on the ball: payoff ĝ, which it
-  has seen when it is asked, and so its guess is that the next is alike: M = 2ĝ. ψ = ‖μ‖²/2.
+- The reward has one in every coordinate of the box or the cube, or one a stage on the ball:
+  payoff ĝ, which it has seen when it is asked, and so its guess is that the next is alike: M = 2ĝ.
+  ψ = ‖μ‖²/2.
 """
 
 import math
@@ -24,11 +25,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from understudy.core.types import Logits, Policy, Values
-from understudy.core.updates import gather, project_ball, project_box
+from understudy.core.updates import gather, project_ball, project_box, project_cube
 
 LEAST = 1e-6  # no surprise counts as less: a step size beyond that would meet rounding errors
 
-Rewards = Literal["box", "ball"]
+Rewards = Literal["box", "ball", "cube"]
+PROJECT = {"box": project_box, "ball": project_ball, "cube": project_cube}
 
 
 class Surprise(eqx.Module):
@@ -43,7 +45,7 @@ class Surprise(eqx.Module):
 def none_yet(pi: Policy, mu: Float[Array, "R *features"], rewards: Rewards) -> Surprise:
     """Nothing guessed, nothing met."""
     zero = jnp.zeros_like(pi)
-    apart = jnp.zeros_like(mu) if rewards == "box" else jnp.zeros_like(mu[:, :1])
+    apart = jnp.zeros_like(mu[:, :1]) if rewards == "ball" else jnp.zeros_like(mu)
     return Surprise(zero, zero, zero[..., 0], apart)
 
 
@@ -62,7 +64,7 @@ def answer(
     rewards: Rewards,
 ) -> Answer:
     """Ĝ_k = Ĝ_{k−1} + ĝ_k and μ_k = Proj[η (Ĝ_k + ĝ_k)], η = max ψ / Δ."""
-    project = project_box if rewards == "box" else project_ball
+    project = PROJECT[rewards]
     eta = most(gain, rewards) / jnp.maximum(surprise.reward, LEAST)
     x = gather(gradient, gain)
     gain = gain + x
@@ -70,7 +72,7 @@ def answer(
 
     def worth(mu: Array) -> Array:
         value = mu * gain - mu**2 / (2 * eta)
-        return value if rewards == "box" else jnp.sum(value, axis=-1, keepdims=True)
+        return jnp.sum(value, axis=-1, keepdims=True) if rewards == "ball" else value
 
     delta = jnp.maximum(worth(known) - worth(mu), 0)
     surprise = eqx.tree_at(lambda s: s.reward, surprise, surprise.reward + delta)
@@ -78,8 +80,8 @@ def answer(
 
 
 def most(mu: Float[Array, "R *features"], rewards: Rewards) -> float:
-    """max ψ: ½ of a coordinate of the box, d/2 on the ball of radius √d."""
-    return 0.5 if rewards == "box" else mu.shape[-1] / 2
+    """max ψ: ½ of a coordinate of the box or the cube, d/2 on the ball of radius √d."""
+    return mu.shape[-1] / 2 if rewards == "ball" else 0.5
 
 
 def turn(surprise: Surprise, pi: Policy, Q: Values) -> tuple[Logits, Surprise]:

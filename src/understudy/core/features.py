@@ -17,13 +17,16 @@ class Features(eqx.Module):
     index: Int[Array, "*place J"]
     value: Float[Array, "*place J"]
     size: int = eqx.field(static=True)  # d
+    full: bool = eqx.field(static=True, default=False)  # each place has all coordinates, in order
 
 
 def dense(vectors: np.ndarray) -> Features:
     """From arrays of shape (…, d)."""
     value = jnp.asarray(vectors, float)
     size = value.shape[-1]
-    return Features(jnp.broadcast_to(jnp.arange(size, dtype=jnp.int32), value.shape), value, size)
+    return Features(
+        jnp.broadcast_to(jnp.arange(size, dtype=jnp.int32), value.shape), value, size, True
+    )
 
 
 def one_hot(shape: tuple[int, ...]) -> Features:
@@ -35,11 +38,15 @@ def one_hot(shape: tuple[int, ...]) -> Features:
 
 def dot(features: Features, w: Float[Array, "R d"]) -> Float[Array, "R *place"]:
     """φᵀw_h at every place."""
+    if features.full:
+        return jnp.einsum("...d,rd->r...", features.value, w)
     return jax.vmap(lambda w: jnp.sum(features.value * w[features.index], axis=-1))(w)
 
 
 def collect(features: Features, x: Float[Array, "R *place"]) -> Float[Array, "R d"]:
     """Σ x_h φ over all places, the adjoint of `dot`: with an occupancy, E_{d_h} φ."""
+    if features.full:
+        return jnp.einsum("r...,...d->rd", x, features.value)
 
     def add(x: Array) -> Array:
         return jnp.zeros(features.size).at[features.index].add(x[..., None] * features.value)

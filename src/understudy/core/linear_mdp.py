@@ -75,10 +75,12 @@ def build(
 
 
 @double
-def of_features(mdp: MDP, phi: np.ndarray | Features) -> LinearMDP:
-    """A finite MDP with features φ (S, A, d) of its rewards; its transitions keep one-hot ψ."""
+def of_features(mdp: MDP, phi: np.ndarray | Features, *, any_length: bool = False) -> LinearMDP:
+    """A finite MDP with features φ (S, A, d) of its rewards; its transitions keep one-hot ψ. The
+    theory needs ‖φ‖ ≤ 1; features of `any_length` are for rewards in the cube, which it lacks."""
     phi = _features(phi, mdp.shape[1:], "φ", "(S, A, d)")
-    _check_norms(phi)
+    if not any_length:
+        _check_norms(phi)
     psi = features.one_hot(mdp.succ.shape[1:])
     if mdp.succ.shape[0] > 1 and not np.array_equal(mdp.succ, mdp.succ[:1].repeat(mdp.horizon, 0)):
         raise UserError(

@@ -83,7 +83,10 @@ def theory_scale(H: int, S: int, A: int, K: int, delta: float = 0.05) -> float:
 
 
 def evaluate(
-    model: Model, pi: Policy, mu: Reward, span: tuple[float, float] = (0.0, 1.0)
+    model: Model,
+    pi: Policy,
+    mu: Reward,
+    span: tuple[float | Array, float | Array] = (0.0, 1.0),
 ) -> Values:
     """Q̂_h = min(μ_h + b_h + P̂_h V̂_{h+1}, H−h+1), V̂_h = ⟨π_h, Q̂_h⟩, from h = H to 1 (§4.1).
 

@@ -57,7 +57,7 @@ def observe(
     points: Points,
     slot: Int[Array, " points"],
     V: Float[Array, "H S"],
-    reach: float,
+    reach: float | Array,
 ) -> Regression:
     """Regress V_{h+1} at new transitions. V must not have seen them: it is that of the iteration
     before, so that the noise has mean zero whatever was learned since.

@@ -126,6 +126,11 @@ def project_box(mu: Float[Array, "R *features"]) -> Float[Array, "R *features"]:
     return jnp.clip(mu, 0.0, 1.0)
 
 
+def project_cube(mu: Float[Array, "R *features"]) -> Float[Array, "R *features"]:
+    """The nearest point of [−1, 1] in each coordinate."""
+    return jnp.clip(mu, -1.0, 1.0)
+
+
 def project_ball(mu: Float[Array, "R d"]) -> Float[Array, "R d"]:
     """The nearest point of the ball ‖μ_h‖₂ ≤ √d, stage by stage."""
     length = jnp.linalg.norm(mu, axis=-1, keepdims=True)
@@ -136,6 +141,11 @@ def project_ball(mu: Float[Array, "R d"]) -> Float[Array, "R d"]:
 def best_in_box(gain: Float[Array, "R *features"]) -> Float[Array, "R *features"]:
     """argmax ⟨μ, gain⟩ on the box: one where it pays."""
     return (gain > 0).astype(gain.dtype)
+
+
+def best_in_cube(gain: Float[Array, "R *features"]) -> Float[Array, "R *features"]:
+    """argmax ⟨μ, gain⟩ on the cube: its sign."""
+    return jnp.sign(gain)
 
 
 def best_in_ball(gain: Float[Array, "R d"]) -> Float[Array, "R d"]:

@@ -185,21 +185,30 @@ def waterfill(ratio: Float[Array, ""], slots: int) -> Float[Array, " slots"]:
     return jnp.maximum(x - n, 0)
 
 
+def by_slot(
+    window: Window, beta: Float[Array, " slots"], k: Int[Array, ""]
+) -> Float[Array, " slots"]:
+    """β from lags to slots."""
+    return jnp.where(window.label >= 0, beta[k - window.label - 1], 0)
+
+
 def recall(
     window: Window,
     beta: Float[Array, " slots"],
     k: Int[Array, ""],
     points: int | None,
+    owed: Int[Array, ""] | None = None,
     *,
     key: Key[Array, ""],
 ) -> tuple[Any, Float[Array, "*taken"]]:
     """The window's data at update k, with weights that sum to one: all of it, or `points` sampled.
+    Where only the first `owed` points of each segment were written, from these.
 
     Sampling is stratified: the j-th point falls uniformly in the j-th of `points` equal shares of
     β. It is unbiased for any β, varies less than independent draws, and takes each point exactly
     once where the window holds just that many.
     """
-    beta = jnp.where(window.label >= 0, beta[k - window.label - 1], 0)  # from lags to slots
+    beta = by_slot(window, beta, k)
     if points is None:
         each = jnp.broadcast_to(beta[:, None] / window.size, (window.slots, window.size))
         return window.segments, each
@@ -207,6 +216,7 @@ def recall(
     ends = jnp.cumsum(beta)
     slot = jnp.searchsorted(ends, share * ends[-1], side="right")
     within = (share * ends[-1] - (ends - beta)[slot]) / beta[slot]
-    point = jnp.clip((within * window.size).astype(jnp.int32), 0, window.size - 1)
+    size = window.size if owed is None else owed
+    point = jnp.clip((within * size).astype(jnp.int32), 0, size - 1)
     taken = jax.tree.map(lambda x: x[slot, point], window.segments)
     return taken, jnp.full(points, 1 / points)

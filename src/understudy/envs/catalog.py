@@ -9,11 +9,12 @@ from typing import Any
 import gymnasium
 from gymnasium.spaces import Discrete
 
+from understudy.core.adaptive import Rewards
 from understudy.core.demonstrations import Demonstrations
 from understudy.core.errors import UserError
 from understudy.core.linear_mdp import LinearMDP, random_linear
 from understudy.core.mdp import MDP
-from understudy.envs import empty_room, layouts, making, numbered, sampled, toy_text
+from understudy.envs import empty_room, layouts, making, numbered, sampled, slippery_room, toy_text
 from understudy.envs.exploring import LONGEST, Told
 from understudy.envs.guard import plain
 from understudy.envs.layouts import Layout
@@ -21,6 +22,7 @@ from understudy.envs.limits import time_limit
 from understudy.envs.numbered import Numbered
 
 LINEAR = re.compile(r"RandomLinear-d(\d+)(?:-seed(\d+))?")
+SLIPPERY = re.compile(r"SlipperyRoom-(\d+)x(\d+)(?:-seed(\d+))?")
 ROOM = re.compile(r"(?:understudy/)?EmptyRoom-(\d+)x(\d+)(?:-v0)?")
 
 
@@ -31,6 +33,7 @@ class Task:
     demonstrations: Demonstrations | None = None  # ours; where None, the expert is the optimum
     note: str = ""
     linear: LinearMDP | None = None  # the features of `mdp`, where it has some
+    rewards: Rewards | None = None  # on these, where they are of one kind
     first: tuple[int, int] = (0, 0)  # what the environment calls its first state and action
     explored: str | None = None  # tells the states that were explored, and their order
 
@@ -40,10 +43,10 @@ def quiet(states: int) -> None:
 
 
 def find(name: str, *, horizon: int | None = None, seed: int = 0, told: Told = quiet) -> Task:
-    """EmptyRoom of any size (`EmptyRoom-9x9`), a random linear MDP (`RandomLinear-d8`), a task of
-    MiniGrid's or another environment of one layout (`MiniGrid-FourRooms-v0-layout3`), explored; or
-    a discrete Gymnasium environment by its id: from its P table where it has one, otherwise by
-    sampling it with `seed`."""
+    """EmptyRoom of any size (`EmptyRoom-9x9`), SlipperyRoom of any size, a random linear MDP
+    (`RandomLinear-d8`), a task of MiniGrid's or another environment of one layout
+    (`MiniGrid-FourRooms-v0-layout3`), explored; or a discrete Gymnasium environment by its id: from
+    its P table where it has one, otherwise by sampling it with `seed`."""
     if horizon is not None and not 1 <= horizon <= LONGEST:
         raise UserError(f"The horizon is {horizon}; it must be from 1 to {LONGEST:,}.")
     if random := LINEAR.fullmatch(name):
@@ -52,6 +55,11 @@ def find(name: str, *, horizon: int | None = None, seed: int = 0, told: Told = q
             raise UserError(f"{name} has {d} features; it may have 1 to 256.")
         linear = random_linear(drawn, S=12, A=3, H=horizon or 6, d=d)
         return Task(name, linear.mdp, linear=linear)
+    if slippery := SLIPPERY.fullmatch(name):
+        n, drawn = _side(name, slippery), int(slippery[3] or 0)
+        linear = slippery_room.slippery_room(n, seed=drawn, horizon=horizon)
+        shown = slippery_room.demonstrations(n, seed=drawn, horizon=horizon)
+        return Task(name, linear.mdp, shown, linear=linear, rewards="cube")
     if (n := room_size(name)) is not None:
         room = empty_room.empty_room(n, horizon=horizon)
         demos = empty_room.demonstrations(n, horizon=horizon)
@@ -127,8 +135,12 @@ def room_size(name: str) -> int | None:
         return 5
     if not (room := ROOM.fullmatch(name)):
         return None
+    return _side(name, room)
+
+
+def _side(name: str, room: re.Match[str]) -> int:
     if room[1] != room[2]:
-        raise UserError(f"Environment {name} is not square; EmptyRoom is n×n.")
+        raise UserError(f"Environment {name} is not square; {name.split('-')[0]} is n×n.")
     return int(room[1])
 
 

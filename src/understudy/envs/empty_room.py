@@ -23,9 +23,13 @@ GOAL_REWARD, STEP_REWARD = 1.0, -0.1
 
 def successor(n: int, s: int, a: int) -> int:
     """Where action a leads from state s."""
+    return moved(n, s, list(MOVES.values())[a])
+
+
+def moved(n: int, s: int, by: tuple[int, int]) -> int:
+    """The state so many rows and columns from state s, walls permitting."""
     i, j = divmod(s, n)
-    di, dj = list(MOVES.values())[a]
-    return min(max(i + di, 0), n - 1) * n + min(max(j + dj, 0), n - 1)
+    return min(max(i + by[0], 0), n - 1) * n + min(max(j + by[1], 0), n - 1)
 
 
 def reward(n: int, s: int) -> float:
@@ -34,7 +38,7 @@ def reward(n: int, s: int) -> float:
 
 def empty_room(n: int, *, horizon: int | None = None) -> MDP:
     """The n×n room, H = 3n unless given."""
-    _check(n)
+    check_size(n)
     S = n * n
     succ = np.array([[successor(n, s, a) for a in range(len(MOVES))] for s in range(S)])
     return mdps.build(
@@ -46,14 +50,14 @@ def empty_room(n: int, *, horizon: int | None = None) -> MDP:
     )
 
 
-def _check(n: int) -> None:
+def check_size(n: int) -> None:
     if not 2 <= n <= 1000:
         raise UserError(f"The room's size is {n}; it must be from 2 to 1,000.")
 
 
 def demonstrations(n: int, *, horizon: int | None = None) -> Demonstrations:
     """Four shortest ways to the goal, then stay: along either wall, and two staircases."""
-    _check(n)
+    check_size(n)
     H, m = 3 * n if horizon is None else horizon, n - 1
     ways = [
         [RIGHT] * m + [DOWN] * m,

@@ -140,7 +140,8 @@ def ledger(seen: Measured, planned: Plan, problem: AnyProblem) -> dict[str, Any]
     assert seen.regret is not None
     H, S, A = problem.mdp.shape
     rewards, whole_bonus = None, theory_scale(H, S, A, planned.iterations)
-    if isinstance(problem, linear.Problem):
+    covered = not (isinstance(problem, linear.Problem) and problem.rewards == "cube")
+    if isinstance(problem, linear.Problem) and problem.rewards != "cube":
         of = {"ball": linear_bounds.ball, "box": linear_bounds.box}[problem.rewards]
         rewards = of(problem.linear.d)
     p, settings, K = planned.protocol, planned.settings, planned.iterations
@@ -159,6 +160,7 @@ def ledger(seen: Measured, planned: Plan, problem: AnyProblem) -> dict[str, Any]
         staged=not p.stationary_reward,
         bonus_scale=None if p.known else float(settings.bonus) / whole_bonus,
         rewards=rewards,
+        covered=covered,
         feasible=feasible(problem),
         corrected=p.correction != "none",
         modelled=p.gradients == "modelled",

@@ -78,6 +78,8 @@ def train(
     with exploring(env) as told:
         task = catalog.find(env, horizon=horizon, seed=seed, told=told)
     shown = choose_expert(task, asked, seed=seed)
+    if features is None:
+        rewards = task.rewards or rewards
     where = with_features(task, features)
     named: dict[str, Any] = dataclasses.asdict(asked)
     if features is not None:

@@ -17,6 +17,9 @@ class Config:
 
     interactions: int = 10_000
     """Environment steps in all."""
+    rollouts: int | None = None
+    """Whole episodes in all, in place of --interactions; with --batch. The paper's and the theory's
+    step sizes then go by episodes, for every N."""
     window: str = "1"
     """Policies to reuse: N, 'all', or a growing 'c*k^a' such as '2*k^0.4'."""
     beta: Literal["uniform", "geometric", "triangular"] | tuple[float, ...] = "uniform"
@@ -27,6 +30,10 @@ class Config:
     points: int | None = None
     """Data points m sampled per reward update, of which a window of N policies owes m // N each:
     the paper's equal estimation budget. If not given, the whole window counts."""
+    rounds: int | None = None
+    """As the authors' code: both players take so many steps on one Q, that of the reward before,
+    each against --points state-actions of each stage, drawn from the window without replacement.
+    They wait until there are as many."""
     fresh: int | None = None
     """New interactions per iteration; 1 if not given, with --points max(1, m // N)."""
     batch: int | None = None
@@ -136,6 +143,7 @@ def gradients_of(config: Config, *, features: bool) -> Literal["sampled", "exact
     asked = (
         config.window.strip() != "1"
         or config.points is not None
+        or config.rounds is not None
         or config.visits == "sampled"
         or config.correction != "none"
         or config.player == "reinforce"
@@ -165,6 +173,8 @@ def check(config: Config) -> None:
         "episodes": (0, 100_000),
         "fresh": (1, most),
         "batch": (1, most),
+        "rollouts": (1, most),
+        "rounds": (1, 1_000),
     }
     for name, (least, limit) in ranges.items():
         value = getattr(config, name)
@@ -180,6 +190,10 @@ def check(config: Config) -> None:
             "--gradients modelled is the learned model's word on the current policy; it needs "
             "--model learned and --window 1."
         )
+    if config.rollouts is not None and config.batch is None:
+        raise UserError("--rollouts counts whole episodes; give --batch, or use --interactions.")
+    if config.rounds is not None:
+        check_rounds(config)
     if config.correction != "none" and (config.batch is None or config.points):
         raise UserError("--correction needs whole trajectories; give --batch and no --points.")
     if config.correction != "none" and config.visits == "expected":
@@ -210,6 +224,32 @@ def check(config: Config) -> None:
         if value is not None and not (math.isfinite(value) and value >= 0):
             raise UserError(f"--{name} is {value}; it must be a finite number, zero or more.")
     check_beta(config.beta)
+
+
+def check_rounds(config: Config) -> None:
+    """Several steps on one Q are the authors', with all else as they have it."""
+    if config.batch is None or not config.points:
+        raise UserError("--rounds draws from whole episodes; give --batch and --points.")
+    if config.ledger:
+        raise UserError(
+            "--rounds takes several steps on one Q, and no ledger is kept of them; "
+            "give --no-ledger."
+        )
+    if (
+        config.player != "mirror"
+        or config.rewarder == "leader"
+        or config.model == "learned"
+        or config.visits == "expected"
+        or config.correction != "none"
+        or config.beta != "uniform"
+        or config.gradients not in (None, "sampled")
+        or config.steps in (None, "adaptive", "anytime")
+    ):
+        raise UserError(
+            "--rounds takes mirror steps and reward steps of one size, P known, along samples that "
+            "weigh alike; give --steps paper or theory and --visits sampled, and leave --model, "
+            "--player, --rewarder, --beta, --correction and --gradients out."
+        )
 
 
 def check_vectors(config: VectorConfig) -> None:

@@ -17,7 +17,7 @@ Tree = TypeVar("Tree")
 
 def deal(batched: Tree, size: int) -> Tree:
     """A tree whose leaves have `size` runs along their first axis, dealt out over the devices; the
-    last run is repeated where they do not come out even."""
+    last run is repeated where they do not come out even. A number is for all."""
     devices = jax.devices()
     if len(devices) == 1:
         return batched
@@ -25,6 +25,8 @@ def deal(batched: Tree, size: int) -> Tree:
     dealt = NamedSharding(_mesh(), PartitionSpec("runs"))
 
     def one(x: Any) -> Any:
+        if jnp.ndim(x) == 0:
+            return jax.device_put(x, NamedSharding(_mesh(), PartitionSpec()))
         even = jnp.concatenate([x, jnp.repeat(x[-1:], more, axis=0)]) if more else x
         return jax.device_put(even, dealt)
 

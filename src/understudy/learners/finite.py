@@ -24,7 +24,7 @@ from understudy.core.mdp import MDP
 from understudy.core.model import theory_scale
 from understudy.core.precision import double
 from understudy.core.types import Occupancy
-from understudy.learners import linear, loop, tabular
+from understudy.learners import linear, loop, rounds, tabular
 from understudy.learners.config import Config, check, gradients_of, steps_of
 from understudy.learners.linear import Rewards
 from understudy.learners.loop import Glimpse, Measured
@@ -125,7 +125,7 @@ def imitate(
     p = plan(mdp, config)
     settings = stack(p.settings, len(seeds))
     done = loop.run(
-        learner_of(problem),
+        learner_of(problem, p.protocol),
         problem,
         settings,
         p.protocol,
@@ -159,14 +159,17 @@ def pose(
     return Problem(mdp, expert_occupancy(mdp, expert), truth)
 
 
-def learner_of(problem: AnyProblem) -> loop.Learner:
+def learner_of(problem: AnyProblem, protocol: RunShape) -> loop.Learner:
+    if protocol.rounds is not None:
+        return rounds.LEARNER
     return linear.LEARNER if isinstance(problem, linear.Problem) else tabular.LEARNER
 
 
 @double
 def stack(settings: Settings, runs: int) -> Settings:
     """The same settings for a batch of runs."""
-    return jax.tree.map(lambda x: jnp.stack([x] * runs), settings)
+    many = jax.tree.map(lambda x: jnp.stack([x] * runs), settings)
+    return dataclasses.replace(many, owed=settings.owed)
 
 
 @double
@@ -223,6 +226,8 @@ def plan(mdp: MDP | LinearMDP, config: Config) -> Plan:
             "With features the policy takes mirror steps and samples are reused as they are; "
             "leave --player, --correction and --gradients modelled out."
         )
+    if features is None and config.rounds is not None:
+        raise UserError("--rounds is for features; give some, such as --features onehot.")
     points = config.points or None
     c, alpha = windows.parse(config.window)
     lanes, steps = 1, config.fresh
@@ -231,15 +236,19 @@ def plan(mdp: MDP | LinearMDP, config: Config) -> Plan:
     elif steps is None:
         steps = windows.owed(points or 1, c, alpha)  # the equal estimation budget, or one
     fresh = lanes * steps
-    K = config.interactions // fresh
+    practice = config.interactions if config.rollouts is None else config.rollouts * H
+    K = practice // fresh
     if K < 1:
         raise UserError(
-            f"{config.interactions} interactions are less than one iteration of {fresh}; "
+            f"{practice} interactions are less than one iteration of {fresh}; "
             f"allow more with --interactions."
         )
     # Step sizes follow the paper's K: updates where each is a whole batch, as in the theory, and
-    # interactions under the equal estimation budget, so that all N share one step size.
-    horizon_of_learning = K if config.batch is not None else config.interactions
+    # interactions under the equal estimation budget, so that all N share one step size. Who counts
+    # in episodes, as the authors' code, means these.
+    horizon_of_learning = K if config.batch is not None else practice
+    if config.rollouts is not None:
+        horizon_of_learning = config.rollouts
     gradients = gradients_of(config, features=features is not None)
     paces = steps_of(config, gradients)
     if paces in ("adaptive", "anytime"):
@@ -276,7 +285,7 @@ def plan(mdp: MDP | LinearMDP, config: Config) -> Plan:
         if features.p > seen:
             raise UserError(
                 f"The transitions have {features.p} features, and a stage sees {seen} of them in "
-                f"{config.interactions} interactions; allow more, or use fewer features."
+                f"{practice} interactions; allow more, or use fewer features."
             )
         scale = regression.theory_scale(features.p, H, seen, regression.largest(features.psi))
     settings = Settings(
@@ -291,6 +300,7 @@ def plan(mdp: MDP | LinearMDP, config: Config) -> Plan:
         steps=steps,
         slots=slots,
         points=points,
+        rounds=config.rounds,
         player=config.player,
         known=config.model == "known",
         shared_counts=config.counts == "shared",
@@ -308,26 +318,40 @@ def plan(mdp: MDP | LinearMDP, config: Config) -> Plan:
         episodes=config.episodes,
         replay=config.replay,
     )
-    interactions = np.unique(
-        np.linspace(0, config.interactions, config.marks + 1).round().astype(int)
-    )
+    interactions = np.unique(np.linspace(0, practice, config.marks + 1).round().astype(int))
     # The policy in use after t interactions is the one of the last whole iteration.
     return Plan(protocol, settings, K, interactions, interactions // fresh)
 
 
 @double
 def together(plans: Sequence[Plan]) -> tuple[RunShape, list[Settings]]:
-    """One protocol for plans that differ in numbers and in the slots of their windows only, and
-    the settings of each, their windows widened to the largest."""
+    """One protocol for plans that differ only in numbers, in the slots of their windows and, where
+    that may be a number, in what they collect; and the settings of each, widened to the largest."""
     slots = max(p.protocol.slots for p in plans)
-    protocols = {dataclasses.replace(p.protocol, slots=slots) for p in plans}
-    if len(protocols) > 1:
+    each = {p.protocol.steps for p in plans}
+    steps = max(each)
+    protocols = {dataclasses.replace(p.protocol, slots=slots, steps=steps) for p in plans}
+    if len(protocols) > 1 or not (len(each) == 1 or all(counts(p.protocol) for p in plans)):
         raise ValueError("plans of different shapes cannot share a program")
 
-    def widen(settings: Settings) -> Settings:
-        lag = settings.reuse.lag
+    def widen(p: Plan) -> Settings:
+        lag = p.settings.reuse.lag
         padded = jnp.pad(lag, (0, slots - len(lag)))  # no weight beyond a run's own window
-        reuse = dataclasses.replace(settings.reuse, lag=padded)
-        return dataclasses.replace(settings, reuse=reuse)
+        reuse = dataclasses.replace(p.settings.reuse, lag=padded)
+        owed = None if len(each) == 1 else jnp.asarray(p.protocol.steps, jnp.int32)
+        return dataclasses.replace(p.settings, reuse=reuse, owed=owed)
 
-    return protocols.pop(), [widen(p.settings) for p in plans]
+    return protocols.pop(), [widen(p) for p in plans]
+
+
+def counts(protocol: RunShape) -> bool:
+    """Whether what is collected an iteration may be a number, and not a shape: where all that is
+    done with it is to sample some points."""
+    return (
+        protocol.lanes == 1
+        and protocol.points is not None
+        and protocol.rounds is None
+        and protocol.known
+        and protocol.player != "reinforce"
+        and protocol.correction == "none"
+    )

@@ -32,6 +32,7 @@ from understudy.core.types import Logits, Occupancy, Policy, Reward
 from understudy.core.updates import (
     best_in_ball,
     best_in_box,
+    best_in_cube,
     pace,
     policy,
 )
@@ -54,8 +55,9 @@ from understudy.theory.ledger import Ledger
 
 
 class Problem(eqx.Module):
-    """What to imitate, where, and among which rewards: μ_h in the ball of radius √d, or in the box
-    [0, 1]ᵈ (with one-hot features, the tabular learner's)."""
+    """What to imitate, where, and among which rewards: μ_h in the ball of radius √d, in the box
+    [0, 1]ᵈ (with one-hot features, the tabular learner's), or in the cube [−1, 1]ᵈ of the authors'
+    code, with features of any length."""
 
     linear: LinearMDP
     expert: Occupancy
@@ -67,13 +69,17 @@ class Problem(eqx.Module):
         return self.linear.mdp
 
     @property
-    def span(self) -> tuple[float, float]:
+    def span(self) -> tuple[float | Array, float | Array]:
         """What φᵀμ can be."""
-        root = math.sqrt(self.linear.d)
-        return (-root, root) if self.rewards == "ball" else (0.0, 1.0)
+        if self.rewards == "box":
+            return 0.0, 1.0
+        if self.rewards == "ball":
+            return -math.sqrt(self.linear.d), math.sqrt(self.linear.d)
+        most = jnp.max(jnp.sum(jnp.abs(self.linear.phi.value), axis=-1))
+        return -most, most
 
     @property
-    def reach(self) -> float:
+    def reach(self) -> float | Array:
         """The largest value."""
         return self.mdp.horizon * self.span[1]
 
@@ -83,13 +89,15 @@ class Problem(eqx.Module):
 
     def best(self, gain: Reward) -> Reward:
         """φᵀμ*, μ* in closed form."""
-        most = best_in_ball if self.rewards == "ball" else best_in_box
-        return self.table(most(features.collect(self.linear.phi, gain)))
+        most = {"ball": best_in_ball, "box": best_in_box, "cube": best_in_cube}
+        return self.table(most[self.rewards](features.collect(self.linear.phi, gain)))
 
 
 def check_rewards(linear: LinearMDP, rewards: Rewards) -> None:
-    """On the box φᵀμ is in [0, 1] only for features that average."""
+    """On the box φᵀμ is in [0, 1] only for features that average; the ball is the theory's."""
     value = linear.phi.value
+    if rewards == "ball" and float(features.norms(linear.phi).max()) > 1 + 1e-6:
+        raise UserError("Rewards in the ball need features φ with ‖φ‖ ≤ 1; use the cube.")
     averages = float(value.min()) >= 0 and float(value.sum(-1).max()) <= 1 + 1e-9
     if rewards == "box" and not averages:
         raise UserError(
@@ -158,7 +166,9 @@ def step(
     practising, recalling = jax.random.split(key)
     k, linear = state.k + 1, problem.linear
 
-    points, slot, walkers = practise(problem.mdp, state.pi, state.walkers, protocol, key=practising)
+    points, slot, walkers = practise(
+        problem.mdp, state.pi, state.walkers, protocol, settings.owed, key=practising
+    )
     chances = state.pi[points.h, points.s] if protocol.expected else None
     segment = Segment(points, None, chances)
     window = windows.append(state.window, segment, label=state.k)
@@ -176,7 +186,9 @@ def step(
         each = jnp.full(protocol.fresh, 1 / protocol.fresh)
         visited = occupancies.estimate(*weighed(segment, each), problem.mdp.shape)
         mixture = mixtures.extend(mixture, d if learned is None else visited, k)
-    told = estimate(d, state.pi, window, beta, k, problem.mdp, protocol, key=recalling)
+    told = estimate(
+        d, state.pi, window, beta, k, problem.mdp, protocol, settings.owed, key=recalling
+    )
     ledger, true_mix = audit(state.ledger, r, d, worth, mixture, told, beta, N, k, protocol)
     d_mix = true_mix if told is None else told  # Σₙ βₙ d̂ᵏ⁻ⁿ
 

@@ -152,6 +152,11 @@ def one_clock(state: Any) -> Any:
     return eqx.tree_at(lambda s: s.k, jax.tree.map(lambda _: 0, state), None)
 
 
+def numbers(settings: Any) -> Any:
+    """Batch axes of settings: the first of everything, none of what is one number for all."""
+    return jax.tree.map(lambda x: 0 if jnp.ndim(x) else None, settings)
+
+
 class Terms(NamedTuple):
     """What a batch of runs goes on with, beside its state."""
 
@@ -194,7 +199,7 @@ def _advance(terms: Terms, state: Any) -> Run:
     # k of each run's own would copy whole rings every iteration.
     axes = one_clock(state)
 
-    @functools.partial(jax.vmap, in_axes=(axes, 0, 0), out_axes=axes)
+    @functools.partial(jax.vmap, in_axes=(axes, numbers(settings), 0), out_axes=axes)
     def iterate(state: Any, settings: Any, key: Array) -> Any:
         here = jax.random.fold_in(key, state.k + 1)
         return learner.step(state, problem, settings, protocol, key=here)[0]
@@ -232,7 +237,7 @@ def at_a_mark(
         if protocol.episodes:  # drawn apart from the run, which goes on as if not measured
             here = jax.random.fold_in(jax.random.fold_in(key, 2**32 - 1), state.k)
             return sampled_return(mdp, pi, protocol, key=here), gap
-        return mdps.value(mdp, pi, mdp.reward), gap
+        return jnp.sum(d * mdp.reward), gap
 
     pi = hand_out(learner, state, problem, protocol)
     last = worth(state.pi)

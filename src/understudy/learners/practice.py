@@ -2,7 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -34,6 +34,7 @@ class RunShape:
     steps: int
     slots: int  # segments kept, at least the largest N(k)
     points: int | None  # m sampled per reward update; None: all
+    rounds: int | None  # steps of both players on one Q; None: the paper's order, one of each
     player: Player  # how the policy moves
     known: bool  # P known, or counted
     shared_counts: bool  # counts shared across stages
@@ -65,9 +66,19 @@ class Walkers(eqx.Module):
 
 
 def practise(
-    mdp: MDP, pi: Policy, walkers: Walkers, protocol: RunShape, *, key: Key[Array, ""]
+    mdp: MDP,
+    pi: Policy,
+    walkers: Walkers,
+    protocol: RunShape,
+    owed: Int[Array, ""] | None = None,
+    *,
+    key: Key[Array, ""],
 ) -> tuple[Points, Int[Array, " fresh"], Walkers]:
-    """Act with π: the points visited, the place of each successor in its row, and who is where."""
+    """Act with π: the points visited, the place of each successor in its row, and who is where.
+
+    Of the `steps` there is room for only those `owed` are taken, where a program is shared by runs
+    that owe different numbers; the rest means nothing. The draws of a step are the same either way.
+    """
     u = jax.random.uniform(key, (protocol.steps, 3, protocol.lanes))
 
     def move(at: Walkers, u: Array) -> tuple[Walkers, tuple[Points, Array]]:
@@ -78,7 +89,17 @@ def practise(
         s = jnp.where(over, draw(mdp.nu, u[2]), mdp.succ[(*row, slot)])
         return Walkers(jnp.where(over, 0, at.h + 1), s), (Points(at.h, at.s, a), slot)
 
-    walkers, (points, slot) = jax.lax.scan(move, walkers, u)
+    if owed is None:
+        walkers, (points, slot) = jax.lax.scan(move, walkers, u)
+    else:
+
+        def note(i: Array, so_far: tuple[Walkers, Any]) -> tuple[Walkers, Any]:
+            walkers, seen = move(so_far[0], u[i])
+            return walkers, jax.tree.map(lambda all, x: all.at[i].set(x), so_far[1], seen)
+
+        none = jnp.zeros((protocol.steps, protocol.lanes), jnp.int32)
+        nothing = Points(none, none, none), none
+        walkers, (points, slot) = jax.lax.fori_loop(0, owed, note, (walkers, nothing))
     flat = jax.tree.map(lambda x: x.reshape(-1), (points, slot))
     return *flat, walkers
 

@@ -17,7 +17,7 @@ from understudy.core import mdp as mdps
 from understudy.core import mixture as mixtures
 from understudy.core import occupancy as occupancies
 from understudy.core import window as windows
-from understudy.core.adaptive import Rewards, Surprise
+from understudy.core.adaptive import PROJECT, Rewards, Surprise
 from understudy.core.importance import marginal_log, path_log
 from understudy.core.mdp import MDP
 from understudy.core.mixture import Mixture
@@ -34,8 +34,6 @@ from understudy.core.updates import (
     pace,
     policy,
     policy_gradient,
-    project_ball,
-    project_box,
     reinforce,
     returns_to_go,
 )
@@ -71,6 +69,8 @@ class Settings(eqx.Module):
     eta: Float[Array, "*batch"]  # reward step size, Eq. 5
     bonus: Float[Array, "*batch"]  # scale of b_h = bonus/√n, unused where P is known
     reuse: Reuse  # N(k) and β
+    # Interactions an iteration, where that is no shape: one number for all runs of a batch.
+    owed: Int[Array, ""] | None = None
 
 
 class Segment(eqx.Module):
@@ -156,7 +156,9 @@ def step(
     practising, recalling = jax.random.split(key)
     k = state.k + 1
 
-    points, slot, walkers = practise(problem.mdp, state.pi, state.walkers, protocol, key=practising)
+    points, slot, walkers = practise(
+        problem.mdp, state.pi, state.walkers, protocol, settings.owed, key=practising
+    )
     chances = state.pi[points.h, points.s] if protocol.expected else None
     log = log_probability(problem.mdp, state.pi, points, protocol)
     segment = Segment(points, log, chances)
@@ -172,7 +174,9 @@ def step(
         mixture = mixtures.extend(mixture, foreseen, k)  # Cor. 4.9
     N = jnp.minimum(windows.reach(settings.reuse, k), protocol.slots)
     beta = windows.weights(settings.reuse, protocol.beta, N)
-    told = estimate(foreseen, state.pi, window, beta, k, problem.mdp, protocol, key=recalling)
+    told = estimate(
+        foreseen, state.pi, window, beta, k, problem.mdp, protocol, settings.owed, key=recalling
+    )
     ledger, true_mix = audit(state.ledger, state.mu, d, worth, mixture, told, beta, N, k, protocol)
     d_mix = true_mix if told is None else told  # Σₙ βₙ d̂ᵏ⁻ⁿ
 
@@ -194,6 +198,7 @@ def estimate(
     k: Int[Array, ""],
     mdp: MDP,
     protocol: RunShape,
+    owed: Int[Array, ""] | None = None,
     *,
     key: Key[Array, ""],
 ) -> Occupancy | None:
@@ -201,7 +206,7 @@ def estimate(
     have sampled; what the counted model makes of the newest, as OAL has it; None, as it is."""
     match protocol.gradients:
         case "sampled":
-            segments, weights = windows.recall(window, beta, k, protocol.points, key=key)
+            segments, weights = windows.recall(window, beta, k, protocol.points, owed, key=key)
             points = weighed(segments, weights * ratio(mdp, pi, segments, protocol))
             return occupancies.estimate(*points, mdp.shape)
         case "modelled":
@@ -218,7 +223,7 @@ def respond(
 ) -> tuple[Any, Any, Surprise | None]:
     """The reward player's (Ĝ_k, μ_k): a step along the gradient (Eq. 5), or the leader's, with a
     step size that is set or one that adapts."""
-    project = project_ball if rewards == "ball" else project_box
+    project = PROJECT[rewards]
     if state.gain is None:
         return None, ascend(state.mu, gradient, eta, project), None
     if state.surprise is None:

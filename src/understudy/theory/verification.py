@@ -28,6 +28,7 @@ class Setting:
     leader: bool  # the reward player
     bonus_scale: float | None  # None: transitions known
     rewards: Rewards | None = None  # the set of φᵀμ; None: a table
+    covered: bool = True  # rewards and steps are of a kind that the theory knows
     feasible: bool = True  # d_E is the occupancy of a policy, which Lemma 3.2 needs
     modelled: bool = False  # gradients from the counted model, which are no samples
     corrected: bool = False  # importance ratios, with which gradients have no bound
@@ -52,6 +53,9 @@ class Limits(NamedTuple):
 
 def limits(size: Sizes, setting: Setting, delta: float) -> Limits:
     """What the theory says of a run, and None where it says nothing."""
+    if not setting.covered:
+        nothing = (None, None)
+        return Limits(None, None, nothing, None, None, nothing, nothing)
     return _adapting(size, setting) if setting.adaptive else _set(size, setting, delta)
 
 

@@ -131,7 +131,8 @@ def test_killed_ten_times_it_ends_with_the_same_bytes(whole, tmp_path):
         command = [sys.executable, "-c", DOOMED, "sweep", "forty.toml", str(moments.randint(1, 35))]
         killed = subprocess.run(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
         assert killed.returncode == -signal.SIGKILL
-        done_after.append(len(list(tmp_path.rglob("done.json"))))
+        found = tmp_path.rglob("done.json")
+        done_after.append(sum(not one.parent.name.startswith(".") for one in found))  # no drafts
     assert done_after == sorted(done_after)  # nothing that was done is lost
     assert len({n for n in done_after if 0 < n < 40}) >= 3  # it was caught in the middle
     assert understudy("sweep", "forty.toml", cwd=tmp_path).returncode == 0

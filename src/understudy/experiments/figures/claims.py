@@ -57,7 +57,7 @@ class Curves:
 
 
 def small(room: str) -> str:
-    return room.removeprefix("EmptyRoom-").replace("x", "×")
+    return room.removeprefix("EmptyRoom-").removeprefix("SlipperyRoom-").replace("x", "×")
 
 
 def when(interactions: int | None) -> str:

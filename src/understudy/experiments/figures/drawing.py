@@ -44,6 +44,7 @@ def curves(
     *,
     band: Band = "std",
     title: str | None = None,
+    unit: str = "interactions",
 ) -> tuple[Path, Path]:
     """Return against interactions to `<stem>.png` and `<stem>.pdf`: a panel an environment, a
     curve a window, the expert dashed, cloning alone dotted where runs began with it. Over seeds, a
@@ -90,7 +91,7 @@ def curves(
         for empty in axes.flat[len(panels) :]:
             empty.set_visible(False)
         for column in range(columns):  # the lowest panel of each column
-            axes[(len(panels) - 1 - column) // columns, column].set_xlabel("interactions")
+            axes[(len(panels) - 1 - column) // columns, column].set_xlabel(unit)
         for row in axes:
             row[0].set_ylabel("return per episode")
         if title is not None:

@@ -83,11 +83,11 @@ def part(sweep: Sweep, windows: tuple[str, ...], seeds: int | None, episodes: in
     return sweep
 
 
-def return_table(stored: Sequence[StoredRun]) -> Table:
+def return_table(stored: Sequence[StoredRun], title: str | None = None) -> Table:
     """Mean return over seeds at a few interactions, a block an environment."""
     end = stored[0].interactions[-1]
     shown = [at for at in SHOWN if end / 50 <= at <= end]
-    t = Table(title="Return after so many interactions (mean over seeds)")
+    t = Table(title=title or "Return after so many interactions (mean over seeds)")
     t.add_column("environment (expert)")
     t.add_column("N", justify="right")
     for at in shown:

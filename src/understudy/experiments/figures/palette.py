@@ -57,8 +57,8 @@ def window_label(window: str) -> str:
 
 def panel_title(env: str) -> str:
     """EmptyRoom 3×3 for understudy/EmptyRoom-3x3-v0; other names as they are."""
-    room = re.fullmatch(r"(?:understudy/)?EmptyRoom-(\d+)x(\d+)(?:-v0)?", env)
-    return f"EmptyRoom {room[1]}×{room[2]}" if room else env
+    room = re.fullmatch(r"(?:understudy/)?(Empty|Slippery)Room-(\d+)x(\d+)(?:-v0)?", env)
+    return f"{room[1]}Room {room[2]}×{room[3]}" if room else env
 
 
 def literal(text: str) -> str:

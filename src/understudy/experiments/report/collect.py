@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from understudy.experiments.figures import palette
 from understudy.experiments.report.cells import Json, by_size, gather
-from understudy.experiments.report.judged import judgements
+from understudy.experiments.report.judged import judgements, readings
 from understudy.experiments.report.networks import learned
 from understudy.experiments.report.sections import (
     dimensions,
@@ -31,6 +31,7 @@ def collect(stored: Sequence[StoredRun], verdicts: Iterable[Json] = ()) -> Json:
                 "figure": str(document.get("figure", "")),
                 "rule": str(document.get("rule", "")),
                 "rows": judgements(document),
+                "readings": readings(document),
             }
             for document in verdicts
         ],

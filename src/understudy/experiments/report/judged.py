@@ -19,6 +19,7 @@ def found_verdicts(root: Path) -> tuple[list[Json], list[str]]:
         try:
             document = stored_runs.document(path, "The verdicts")
             judgements(document)
+            readings(document)
             documents.append(document)
         except UserError as error:
             skipped.append(str(error))
@@ -85,3 +86,23 @@ def judgements(document: Json) -> list[Json]:
         }
         for row in document["verdicts"]
     ]
+
+
+def readings(document: Json) -> Json | None:
+    """The same claims as a figure can be read in several ways, where it was: a column a reading."""
+    if (found := document.get("readings")) is None:
+        return None
+    columns = [str(title) for title in found["columns"]]
+    rows = [
+        {
+            "claim": str(row["claim"]),
+            "cells": [
+                {"measured": spoken(one["measured"]), "holds": bool(one["holds"])}
+                for one in row["cells"]
+            ],
+        }
+        for row in found["rows"]
+    ]
+    if any(len(row["cells"]) != len(columns) for row in rows):
+        raise ValueError("a claim lacks a reading")
+    return {"columns": columns, "rows": rows}

@@ -18,12 +18,13 @@ import numpy as np
 
 from understudy.core.precision import double
 from understudy.learners import loop
-from understudy.learners.finite import AnyProblem, Plan, learner_of, stack, together
+from understudy.learners.finite import AnyProblem, Plan, counts, learner_of, stack, together
 from understudy.learners.loop import Run
 from understudy.learners.practice import RunShape
 from understudy.learners.seeds import keys_of
 from understudy.learners.tabular import Settings
 
+ROOM = 2**15  # points in a window that is wide enough for all that share a program
 PIECES = 20  # calls per run: how often progress moves and an interrupt is heard
 
 
@@ -51,7 +52,7 @@ class Batch:
 
     def run(self, marks: np.ndarray, progress: Callable[[int], object]) -> Run:
         return loop.run(
-            learner_of(self.job.problem),
+            learner_of(self.job.problem, self.protocol),
             self.job.problem,
             self.settings,
             self.protocol,
@@ -137,12 +138,25 @@ def run_jobs(
 
 
 def _groups(jobs: Iterable[Job]) -> list[list[Job]]:
-    """Jobs that can share a program: same problem, same shapes but for the window's slots."""
-    groups: dict[Hashable, list[Job]] = {}
+    """Jobs that can share a program: same problem, same shapes but for the window's slots and,
+    where that may be a number, what is collected an iteration."""
+    alike: dict[Hashable, list[Job]] = {}
     for job in jobs:
         any_slots = dataclasses.replace(job.plan.protocol, slots=0)
-        groups.setdefault(_program(job, any_slots), []).append(job)
-    return list(groups.values())
+        if counts(any_slots):
+            any_slots = dataclasses.replace(any_slots, steps=0)
+        alike.setdefault(_program(job, any_slots), []).append(job)
+    groups = []
+    for group in alike.values():
+        shapes = [job.plan.protocol for job in group]
+        if max(p.slots for p in shapes) * max(p.steps for p in shapes) <= ROOM:
+            groups.append(group)
+            continue
+        apart: dict[int, list[Job]] = {}
+        for job in group:
+            apart.setdefault(job.plan.protocol.steps, []).append(job)
+        groups += apart.values()
+    return groups
 
 
 def _batches(group: list[Job]) -> list[Batch]:

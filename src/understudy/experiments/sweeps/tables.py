@@ -184,7 +184,8 @@ def _cells(sweep: Sweep, out: Path) -> tuple[list[Cell], list[Failure]]:
         try:
             task = catalog.find(name, horizon=sweep.horizon)
             where = task.linear or task.mdp
-            tasks[task.name] = task, where, pose(where, choose_expert(task, expert, seed=0))
+            shown = choose_expert(task, expert, seed=0)
+            tasks[task.name] = task, where, pose(where, shown, rewards=task.rewards or "ball")
         except UserError as error:
             broken[name] = str(error)
     if not tasks:

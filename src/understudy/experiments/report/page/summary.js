@@ -4,7 +4,7 @@
     `${plural(data.runs, "finished run")} in ${plural(data.curves.length, "environment")}` +
     (data.skipped.length ? `; ${plural(data.skipped.length, "folder")} skipped, listed at the end.` : ".");
 
-  for (const { figure, rule, rows } of data.verdicts) {
+  for (const { figure, rule, rows, readings } of data.verdicts) {
     const held = rows.filter((v) => v.holds).length;
     by("verdict-table").append(
       make("h3", {}, `${figure ? `${figure}: ` : ""}${held} of ${plural(rows.length, "claim")} hold`),
@@ -12,6 +12,10 @@
       table(["claim", "measured", "verdict"], rows.map((v) => [
         make("span", {}, v.claim, v.rule ? make("span", { class: "rule" }, `Rule: ${v.rule}.`.replace("..", ".")) : ""),
         v.measured, verdict(v.holds)]), "stacked"));
+    if (readings) by("verdict-table").append(
+      make("h3", {}, `${figure}: the same claims, as the figure can be read`),
+      table(["claim", ...readings.columns], readings.rows.map((row) => [row.claim,
+        ...row.cells.map((one) => make("span", {}, verdict(one.holds), make("span", { class: "rule" }, one.measured)))]), "stacked"));
   }
   by("skipped-list").append(data.skipped.length
     ? make("ul", {}, ...data.skipped.map((text) => make("li", {}, text)))
