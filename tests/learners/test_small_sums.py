@@ -371,7 +371,9 @@ def test_what_is_kept_after_some_practices():
         assert (state.window.label.tolist(), int(state.k)) == (labels, k)
         assert bool(state.terminates) is (k >= 2)
         for slot, label in enumerate(labels):
-            for name, x in vars(state.window.segments).items():
+            assert state.window.segments.reward is None  # nothing of the environment's
+            for name in ("obs", "action", "next_obs", "terminated"):
+                x = getattr(state.window.segments, name)
                 kept = getattr(practised[label], name) if label >= 0 else np.zeros_like(x[0])
                 np.testing.assert_array_equal(x[slot], kept)
 
