@@ -53,13 +53,13 @@ def rate(make, env: str, lanes: int, processes: bool, seconds: float) -> float:
     actor = actors.actor(
         border.observations, border.actions, HIDDEN, discrete=border.discrete, key=jax.random.key(0)
     )
-    act = acting.sampling(actor, jax.random.key(1), 0)
+    sampled = acting.sampling(actor, jax.random.key(1), 0)
     collector = Collector(make, border, lanes=lanes, seed=0, name=env, processes=processes)
     try:
-        collector.practise(act, 50)  # compiles
+        collector.practise(lambda obs, _: sampled(obs), 50)  # compiles
         steps, begun = 0, time.perf_counter()
         while time.perf_counter() - begun < seconds:
-            collector.practise(act, 10)
+            collector.practise(lambda obs, _: sampled(obs), 10)
             steps += 10 * lanes
         return steps / (time.perf_counter() - begun)
     finally:

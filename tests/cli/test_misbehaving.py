@@ -381,14 +381,14 @@ def test_a_world_that_counts_its_resets_is_told_on_resuming(env, steps):
 
     first = collector()
     if steps:
-        first.practise(lambda obs: np.tanh(obs[:, :1]), steps)
+        first.practise(lambda obs, _: np.tanh(obs[:, :1]), steps)
     second = collector()
     if env == "odd:Counting":
         with pytest.raises(UserError, match="did not come to the same rewards"):
             second.restore(first.state())
         return
     second.restore(first.state())
-    on, again = (c.practise(lambda obs: np.tanh(obs[:, :1]), 9) for c in (first, second))
+    on, again = (c.practise(lambda obs, _: np.tanh(obs[:, :1]), 9) for c in (first, second))
     assert all(np.array_equal(on[name], again[name]) for name in on)
     assert first.state().keys() == second.state().keys()
 

@@ -25,7 +25,7 @@ def method():
     return Method(
         NET,
         2,
-        lambda state, n: acting.sampling(state, jax.random.key(0), n),
+        lambda state, n: stage.alone(acting.sampling(state, jax.random.key(0), n)),
         lambda state, practised, n: (state, {"mean": practised["reward"].mean()}),
         lambda state: state,
     )

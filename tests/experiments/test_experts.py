@@ -106,7 +106,9 @@ def test_an_expert_begins_with_the_networks_of_another(tmp_path, monkeypatch):
         np.testing.assert_array_equal(x, arrays[f"state.agent{name}"])
     assert int(method.state.k) == 0  # nothing practised
     obs = np.zeros((1, 3), np.float32)
-    spread = [method.act(method.state, n)(obs).item() for n in range(200)]  # as the actor acts
+    spread = [
+        method.act(method.state, n)(obs, np.zeros(1, int)).item() for n in range(200)
+    ]  # as the actor acts
     mean = acting.deterministic(method.state.agent.actor)(obs).item()
     assert abs(np.mean(np.arctanh(spread)) - np.arctanh(mean)) < 0.3
     second = ExpertConfig(**{**vars(first), "interactions": 32, "marks": 1})

@@ -52,6 +52,11 @@ def player(seed):
     return actor.actor(BORDER.observations, BORDER.actions, (4,), discrete=False, key=key)
 
 
+def alone(act):
+    """Of observations alone, whichever episode they are of."""
+    return lambda obs, episodes: act(obs)
+
+
 def rehearsed(out, *, seed=0, restart=False):
     """A rehearsal in a real environment, with a checkpoint after every iteration; its learner
     learns nothing."""
@@ -60,7 +65,7 @@ def rehearsed(out, *, seed=0, restart=False):
     method = Method(
         net,
         2,
-        lambda state, n: acting.sampling(state, jax.random.key(seed), n),
+        lambda state, n: alone(acting.sampling(state, jax.random.key(seed), n)),
         lambda state, practised, n: (state, {"mean": practised["reward"].mean()}),
         lambda state: state,
     )

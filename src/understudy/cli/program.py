@@ -60,12 +60,14 @@ def commands(arguments: list[str]) -> Any:
         train = Annotated[
             TrainDeep, subcommand("train", default=TrainDeep(env=MISSING, config=config))
         ]
-    tuned = Tune(env=MISSING, config=config)
+    tune: Any = Annotated[Tune, subcommand("tune")]
+    if arguments[:1] == ["tune"]:
+        tune = Annotated[Tune, subcommand("tune", default=Tune(env=MISSING, config=config))]
     return (
         train
         | Annotated[Evaluate, subcommand("evaluate")]
         | Annotated[Expert, subcommand("expert")]
-        | Annotated[Tune, subcommand("tune", default=tuned)]
+        | tune
         | Annotated[Reproduce, subcommand("reproduce")]
         | Annotated[SweepFile, subcommand("sweep")]
         | Annotated[Compare, subcommand("compare")]

@@ -305,7 +305,7 @@ def test_a_page_of_networks_has_their_parts_alone(visit, networks_file):
     assert page.locator("#network-charts .chart:visible").count() == 2  # Ant, which is first
     page.select_option("#networks-env", "Hopper-v5")
     walk(page)
-    assert page.locator("#network-charts .chart:visible").count() == 7
+    assert page.locator("#network-charts .chart:visible").count() == 8
     for chart in page.locator("#network-charts > div").all():
         assert "Healthy:" in chart.locator("p").inner_text()
     title = "Hopper-v5, N = all: mean over 3 seeds"

@@ -208,7 +208,7 @@ def write(path, arrays, about):
         ({"hidden": [4, 5]}, "does not fit"),
         ({"observation_shape": [4]}, "do not have the shape"),
         ({"absorbing": True}, "do not have the shape"),
-        ({"kind": "categorical"}, "do not have the shape"),
+        ({"kind": "categorical"}, "do not fit its actions"),
     ],
 )
 def test_what_is_said_of_it_is_checked(change, says, tmp_path):
