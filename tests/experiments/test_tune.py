@@ -130,7 +130,8 @@ def test_the_command_trains_as_the_best_run_did(found):
     )
     assert told.returncode == 0, told.stderr
     best = json.loads((found[0] / found[1]["best"]["run"] / "config.json").read_text())
-    assert json.loads(told.stdout) == [best["config"], best["demos"], best["seed"]]
+    config = {"task_reward": 0.0, **best["config"]}  # noted where it is paid alone
+    assert json.loads(told.stdout) == [config, best["demos"], best["seed"]]
 
 
 def test_a_folder_of_another_search_is_refused(found, demos):
